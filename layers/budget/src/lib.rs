@@ -1,0 +1,1 @@
+//! Admission and retry budgets for tower services.

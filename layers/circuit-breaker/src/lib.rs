@@ -1,0 +1,1 @@
+//! A circuit breaker for tower services with generations and leased probes.

@@ -1,0 +1,1 @@
+//! Connect, read, attempt and total time limits for tower services.
