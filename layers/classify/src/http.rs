@@ -1,0 +1,1 @@
+//! What HTTP requests and responses mean.

@@ -1,0 +1,1 @@
+//! What the errors and results of `rmcp` mean.
