@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use tower_service::Service;
 
-use crate::{Classify, Failure, ResponseFuture};
+use crate::{Class, Classify, Failure, Phase, ResponseFuture};
 
 /// A service whose results are judged by a [`Classify`]. See
 /// [`ClassifyLayer`](crate::ClassifyLayer).
@@ -44,13 +44,28 @@ where
             ready.map_err(|error| match self.classify.classify(Err(error)) {
                 // A classifier may make a success of an error, but a service that is
                 // not ready cannot be called, whatever the reason.
-                Ok(_) => Failure::new(crate::Class::NotSent),
-                Err(failure) => failure,
+                Ok(_) => Failure::new(Class::NotSent).with_phase(Phase::Connect),
+                Err(failure) => not_sent(failure),
             })
         })
     }
 
     fn call(&mut self, request: R) -> Self::Future {
         ResponseFuture::new(self.inner.call(request), self.classify.clone())
+    }
+}
+
+/// A service that failed before it was called was not sent anything, whatever its error
+/// would mean in the middle of a call.
+fn not_sent(failure: Failure) -> Failure {
+    match failure.class() {
+        Class::Unknown | Class::Timeout => failure
+            .with_class(Class::NotSent)
+            .with_phase(Phase::Connect),
+        Class::NotSent
+        | Class::Overloaded
+        | Class::Answered
+        | Class::Rejected
+        | Class::Cancelled => failure,
     }
 }

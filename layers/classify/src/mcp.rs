@@ -1,1 +1,0 @@
-//! What the errors and results of `rmcp` mean.
