@@ -1,0 +1,159 @@
+//! One client's connection: which request goes where.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::call::Call;
+use super::message::{self, INVALID_REQUEST, Incoming, PARSE_ERROR, Request, RpcError};
+use super::outbox::Outbox;
+use super::server::{Server, lock};
+use super::{fixed, handshake, tools};
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) server: Arc<Server>,
+    initialized: AtomicBool,
+    /// Running calls by the JSON text of their id; sending cancels them.
+    live: Mutex<HashMap<String, oneshot::Sender<()>>>,
+    /// Requests of the server that wait for the client's reply.
+    asked: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+    next_ask: AtomicU64,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(crate) fn new(server: Arc<Server>) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            initialized: AtomicBool::new(false),
+            live: Mutex::default(),
+            asked: Mutex::default(),
+            next_ask: AtomicU64::new(1),
+            tasks: Mutex::default(),
+        })
+    }
+
+    /// Takes one message; answers go to `out`.
+    ///
+    /// Returns at once, except for a `blocking` call: then when that has ended.
+    pub(crate) async fn receive(self: &Arc<Self>, text: &[u8], out: &Outbox) {
+        let message = Incoming::parse(text);
+        self.server.tell_received(&message);
+        match message {
+            Incoming::Request(request) => self.request(request, out).await,
+            Incoming::Notice { method, params } => self.notice(&method, &params),
+            Incoming::Reply { id, body } => self.replied(&id, body),
+            Incoming::Unreadable => {
+                let error = RpcError::new(PARSE_ERROR, "not a JSON-RPC message");
+                out.answer(&message::reply(&Value::Null, Err(error)));
+            }
+        }
+    }
+
+    async fn request(self: &Arc<Self>, request: Request, out: &Outbox) {
+        let start = &self.server.knobs.start;
+        let method = request.method.as_str();
+        if method != "initialize" && (start.mute || (method == "ping" && start.ignore_ping)) {
+            return;
+        }
+        if start.strict && !self.may_ask(method) {
+            let why = format!("{method} came before notifications/initialized");
+            let error = RpcError::new(INVALID_REQUEST, why);
+            out.answer(&message::reply(&request.id, Err(error)));
+            return;
+        }
+        match method {
+            "initialize" => {
+                self.spawn(handshake::answer(
+                    Arc::clone(&self.server),
+                    request,
+                    out.clone(),
+                ));
+            }
+            "ping" => out.answer(&message::reply(&request.id, Ok(json!({})))),
+            "tools/list" => {
+                self.spawn(tools::answer(
+                    Arc::clone(&self.server),
+                    request,
+                    out.clone(),
+                ));
+            }
+            "tools/call" => self.call(request, out).await,
+            _ => out.answer(&message::reply(&request.id, fixed::answer(&request))),
+        }
+    }
+
+    fn may_ask(&self, method: &str) -> bool {
+        matches!(method, "initialize" | "ping") || self.initialized.load(Ordering::Relaxed)
+    }
+
+    async fn call(self: &Arc<Self>, request: Request, out: &Outbox) {
+        let id = request.id.clone();
+        let call = match Call::new(Arc::clone(self), request, out.clone()) {
+            Ok(call) => call,
+            Err(error) => return out.answer(&message::reply(&id, Err(error))),
+        };
+        // Registered before the next message is read, so that a cancel always finds it.
+        let (cancel, cancelled) = oneshot::channel();
+        lock(&self.live).insert(id.to_string(), cancel);
+        if call.is_blocking() {
+            call.run(cancelled).await;
+        } else {
+            self.spawn(call.run(cancelled));
+        }
+    }
+
+    /// Forgets a call: from now on a cancel does not reach it.
+    pub(crate) fn ended(&self, id: &Value) {
+        lock(&self.live).remove(&id.to_string());
+    }
+
+    fn notice(&self, method: &str, params: &Value) {
+        match method {
+            "notifications/initialized" => self.initialized.store(true, Ordering::Relaxed),
+            "notifications/cancelled" => {
+                let id = params.get("requestId").unwrap_or(&Value::Null);
+                if let Some(cancel) = lock(&self.live).remove(&id.to_string()) {
+                    // A call that just ended needs no cancel.
+                    let _ = cancel.send(());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the client a request and waits for what it replies (`result` or `error`).
+    pub(crate) async fn ask(&self, method: &str, params: &Value, out: &Outbox) -> Value {
+        let id = format!("probe-{}", self.next_ask.fetch_add(1, Ordering::Relaxed));
+        let (reply, replied) = oneshot::channel();
+        lock(&self.asked).insert(id.clone(), reply);
+        out.message(&message::request(&id, method, params));
+        replied.await.unwrap_or(Value::Null)
+    }
+
+    fn replied(&self, id: &Value, body: Value) {
+        let waiting = id.as_str().and_then(|id| lock(&self.asked).remove(id));
+        if let Some(reply) = waiting {
+            // The call that asked may have been cancelled meanwhile.
+            let _ = reply.send(body);
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Ends all that runs for this client.
+    pub(crate) fn stop(&self) {
+        lock(&self.tasks).abort_all();
+    }
+}
