@@ -40,6 +40,9 @@ struct Shared {
     /// and a later mark of the same stage, is the larger number.
     word: AtomicU64,
     made: Instant,
+    /// Nanoseconds from `made` to the first `sending`; [`TIME`] for never. It means
+    /// something only once the word says `Sent`: the request may be withdrawn instead.
+    sent: AtomicU64,
     /// Milliseconds that a wire which has to start a server asked for; 0 for none.
     start_limit: AtomicU64,
     origin: OnceLock<Origin>,
@@ -79,6 +82,7 @@ impl Flight {
         Self(Arc::new(Shared {
             word: AtomicU64::new(0),
             made: now,
+            sent: AtomicU64::new(TIME),
             start_limit: AtomicU64::new(0),
             origin: OnceLock::new(),
         }))
@@ -94,7 +98,10 @@ impl Flight {
     /// counts as sent; `false` means it was withdrawn and must not be sent.
     #[must_use = "on `false` the request must not be sent"]
     pub fn sending(&self) -> bool {
-        self.grow(Stage::Sent) != Stage::Withdrawn
+        let nanos = self.nanos();
+        // Before the word, which publishes it: whoever reads `Sent` finds the time too.
+        self.0.sent.fetch_min(nanos, Ordering::AcqRel);
+        self.grow_at(Stage::Sent, nanos) != Stage::Withdrawn
     }
 
     /// Notes a sign of life of the running call. Without effect before the call was
@@ -105,7 +112,7 @@ impl Flight {
             // The larger word wins: an answer in between stays.
             self.0
                 .word
-                .fetch_max(self.word(Stage::Sent), Ordering::AcqRel);
+                .fetch_max(pack(Stage::Sent, self.nanos()), Ordering::AcqRel);
         }
     }
 
@@ -122,11 +129,25 @@ impl Flight {
         (stage_of(word), at)
     }
 
+    /// When its first byte was sent, whatever was marked since; `None` before that.
+    #[must_use]
+    pub fn sent_at(&self) -> Option<Instant> {
+        let stage = stage_of(self.0.word.load(Ordering::Acquire));
+        if !matches!(stage, Stage::Sent | Stage::Answered) {
+            return None;
+        }
+        match self.0.sent.load(Ordering::Acquire) {
+            // Answered, by a wire that never asked whether it may send.
+            TIME => None,
+            nanos => Some(self.0.made + Duration::from_nanos(nanos)),
+        }
+    }
+
     /// Takes the request back. Only `true` proves that nothing was and nothing will be
     /// sent: a wire had claimed it, and had not begun to send it.
     #[must_use = "only `true` proves that the request was not sent"]
     pub fn withdraw(&self) -> bool {
-        let withdrawn = self.word(Stage::Withdrawn);
+        let withdrawn = pack(Stage::Withdrawn, self.nanos());
         self.0
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
@@ -164,9 +185,14 @@ impl Flight {
         self.0.origin.get()
     }
 
-    /// Moves on to `stage`, unless it is further already; returns where it is then.
+    /// As [`grow_at`](Self::grow_at), now.
     fn grow(&self, stage: Stage) -> Stage {
-        let target = self.word(stage);
+        self.grow_at(stage, self.nanos())
+    }
+
+    /// Moves on to `stage`, unless it is further already; returns where it is then.
+    fn grow_at(&self, stage: Stage, nanos: u64) -> Stage {
+        let target = pack(stage, nanos);
         let updated = self
             .0
             .word
@@ -179,10 +205,10 @@ impl Flight {
         }
     }
 
-    fn word(&self, stage: Stage) -> u64 {
+    /// Nanoseconds since it was made.
+    fn nanos(&self) -> u64 {
         let nanos = self.0.made.elapsed().as_nanos();
-        let nanos = u64::try_from(nanos).unwrap_or(TIME).min(TIME);
-        (stage as u64) << SHIFT | nanos
+        u64::try_from(nanos).map_or(TIME, |nanos| nanos.min(TIME))
     }
 }
 
@@ -200,6 +226,10 @@ impl fmt::Debug for Flight {
             .field("after", &at.duration_since(self.0.made))
             .finish_non_exhaustive()
     }
+}
+
+const fn pack(stage: Stage, nanos: u64) -> u64 {
+    (stage as u64) << SHIFT | nanos
 }
 
 /// The stage in a word. The word is only ever made from a [`Stage`].
