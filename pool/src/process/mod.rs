@@ -1,0 +1,64 @@
+//! Server processes that cannot be left behind.
+//!
+//! A server is rarely one process: `npx` starts `sh`, `sh` starts the server, the server starts
+//! helpers. This module starts such a tree in a process group of its own and takes the *whole*
+//! tree down again, however it ends:
+//!
+//! | what happens | what is done |
+//! |---|---|
+//! | [`Process::shutdown`] | stdin is closed → [`Grace::eof`] → `SIGTERM` → [`Grace::term`] → `SIGKILL`, to the group and to what left it |
+//! | the server crashes, or exits and leaves children | the same for what is left; the dead leader stays unreaped until then, so that its group id cannot be reused |
+//! | [`Process`] is dropped, or a shutdown is dropped halfway | `SIGKILL` to all of it, synchronously, in a runtime or not |
+//! | the host itself is killed | the [`Watchdog`] does it |
+//!
+//! Descendants that left the group (`setsid`) are found in the process table. What counts as proof
+//! of descent: a chain of parents up to the server, or the mark that each server gets in its
+//! environment (`STEADFAST_POOL`), which stays readable after the parent died. A process is
+//! signalled only if its start time is still the one it was found with. Not found is one that left
+//! the group, lost its parent *and* wiped its environment. A browser or daemon that a server starts
+//! is its descendant too, and ends with it.
+//!
+//! ```no_run
+//! use steadfast_pool::process::{Grace, InheritedEnv, Spec, Watchdog, spawn};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let watchdog = Watchdog::new();
+//! let env = InheritedEnv::capture().with([("API_TOKEN".into(), "…".into())]);
+//! let spec = Spec::new("npx").with_args(["-y", "some-server"]).with_env(env);
+//!
+//! let server = spawn(&spec, &watchdog, 8 * 1024)?;
+//! // … speak over server.stdin and server.stdout …
+//! drop(server.stdin);
+//! let end = server.process.shutdown(Grace::default()).await;
+//! println!("{:?} after {:?}", end.step, end.took);
+//! # Ok(())
+//! # }
+//! ```
+
+mod env;
+mod error;
+mod exit;
+mod grace;
+mod handle;
+mod shutdown;
+mod spawn;
+mod spec;
+mod stderr;
+mod sweep;
+mod sys;
+mod table;
+mod watchdog;
+
+pub use self::{
+    env::InheritedEnv,
+    error::SpawnError,
+    exit::Exit,
+    grace::Grace,
+    handle::Process,
+    shutdown::{Shutdown, Step},
+    spawn::{Spawned, spawn},
+    spec::Spec,
+    stderr::StderrTail,
+    sweep::SweepReport,
+    watchdog::Watchdog,
+};

@@ -1,0 +1,225 @@
+//! Linux: pidfds and /proc.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal},
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::{
+    super::table::{Identity, ProcessTable, Row},
+    Sent, Signal,
+    unix::{number, pid as raw_pid},
+};
+
+const PROC: &str = "/proc";
+
+/// The kernel's own limit for arguments and environment is below this, unless somebody raised it.
+const MAX_ENVIRON: u64 = 4 << 20;
+
+/// Tells when a process ends. Without a pidfd (kernels before 5.3, a sandbox that forbids it) it
+/// tells nothing and its users look from time to time.
+#[derive(Debug)]
+pub(super) struct Watch(Option<AsyncFd<OwnedFd>>);
+
+// === impl Watch ===
+
+impl Watch {
+    pub(super) fn new(pid: u32) -> Self {
+        let fd = raw_pid(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+        #[allow(
+            deprecated,
+            reason = "deprecated for types whose descriptor may change; that of an OwnedFd cannot, \
+                      and the successor is an unsafe fn"
+        )]
+        let register = |fd| AsyncFd::with_interest(fd, Interest::READABLE).ok();
+        Self(fd.and_then(register))
+    }
+
+    /// Waits for a sign that the process may have ended; returns at once if none will ever come.
+    pub(super) async fn changed(&self) {
+        if let Some(fd) = &self.0 {
+            // The descriptor stays readable for ever, which is right for the other waiters too.
+            // It is an error once the runtime it was registered with has gone.
+            let _ = fd.readable().await;
+        }
+    }
+
+    /// The same, blocking for at most `limit`.
+    pub(super) fn wait(&self, limit: Duration) {
+        if let (Some(fd), Ok(limit)) = (&self.0, Timespec::try_from(limit)) {
+            let _ = poll(
+                &mut [PollFd::new(fd.get_ref(), PollFlags::IN)],
+                Some(&limit),
+            );
+        }
+    }
+}
+
+/// Sends a signal to exactly this process, never to one that got its pid later.
+pub(crate) fn signal(id: Identity, signal: Signal) -> io::Result<Sent> {
+    let Some(pid) = raw_pid(id.pid) else {
+        return Ok(Sent::Gone);
+    };
+    // The descriptor pins whoever has the pid now; only then is it checked who that is.
+    let fd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return Ok(Sent::Gone),
+        other => other.ok(),
+    };
+    if identity(id.pid) != Some(id) {
+        return Ok(Sent::Gone);
+    }
+    let sent = match fd {
+        Some(fd) => pidfd_send_signal(fd.as_fd(), number(signal)),
+        None => kill_process(pid, number(signal)),
+    };
+    match sent {
+        Ok(()) => Ok(Sent::Delivered),
+        Err(Errno::SRCH) => Ok(Sent::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who has this pid now, dead or alive.
+pub(super) fn identity(pid: u32) -> Option<Identity> {
+    read_row(Path::new(PROC), pid).map(|row| row.id)
+}
+
+/// Whether this process still runs; a zombie does not.
+pub(crate) fn is_alive(id: Identity) -> bool {
+    read_row(Path::new(PROC), id.pid).is_some_and(|row| row.id == id && !row.dead)
+}
+
+/// One pass over all processes. The environment is read only of those that may descend from the
+/// leader, which is few.
+pub(crate) fn table(leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
+    table_in(Path::new(PROC), leader, mark)
+}
+
+fn table_in(root: &Path, leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
+    let mut rows = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // One that ends while we look is no longer of interest.
+        if let Some(mut row) = read_row(root, pid) {
+            row.marked = !row.dead && row.id.start >= leader.start && is_marked(root, pid, mark);
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "no process in /proc",
+        ));
+    }
+    Ok(ProcessTable::new(rows))
+}
+
+fn read_row(root: &Path, pid: u32) -> Option<Row> {
+    parse_stat(&fs::read(root.join(pid.to_string()).join("stat")).ok()?)
+}
+
+/// `pid (name) state ppid pgrp session … starttime …`; the name may hold spaces and parentheses.
+fn parse_stat(stat: &[u8]) -> Option<Row> {
+    let stat = String::from_utf8_lossy(stat);
+    let (pid, rest) = stat.split_once(" (")?;
+    let (_, rest) = rest.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let dead = matches!(fields.next()?, "Z" | "X" | "x");
+    let ppid = fields.next()?.parse().ok()?;
+    let pgid = fields.next()?.parse().ok()?;
+    // Field 22 of the line, the third taken being field 5.
+    let start = fields.nth(16)?.parse().ok()?;
+    let id = Identity {
+        pid: pid.parse().ok()?,
+        start,
+    };
+    Some(Row {
+        id,
+        ppid,
+        pgid,
+        dead,
+        marked: false,
+    })
+}
+
+/// Unreadable (another user's, or one that ends) is not proven, so not ours.
+fn is_marked(root: &Path, pid: u32, mark: &[u8]) -> bool {
+    let mut environ = Vec::new();
+    let read = File::open(root.join(pid.to_string()).join("environ"))
+        .and_then(|file| file.take(MAX_ENVIRON).read_to_end(&mut environ));
+    read.is_ok()
+        && environ
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let line = b"42 (a) S (b) R 7 41 40 0 -1 4194560 1 0 0 0 2 3 0 0 20 0 1 0 98765 1 2 3\n";
+
+        let row = parse_stat(line).unwrap();
+
+        assert_eq!(
+            row.id,
+            Identity {
+                pid: 42,
+                start: 98765
+            }
+        );
+        assert_eq!((row.ppid, row.pgid, row.dead), (7, 41, false));
+    }
+
+    #[test]
+    fn a_zombie_is_dead_and_half_a_line_is_nothing() {
+        let zombie = b"42 (sh) Z 7 41 40 0 -1 4194560 1 0 0 0 2 3 0 0 20 0 1 0 98765 1 2 3\n";
+
+        assert!(parse_stat(zombie).unwrap().dead);
+        for line in [&b""[..], b"42 (sh", b"42 (sh) S 7 41", b"x (sh) S 7 41 40"] {
+            assert!(
+                parse_stat(line).is_none(),
+                "{}",
+                String::from_utf8_lossy(line)
+            );
+        }
+    }
+
+    #[test]
+    fn this_process_is_alive_and_another_start_time_is_somebody_else() {
+        let us = identity(std::process::id()).unwrap();
+        let stranger = Identity {
+            start: us.start + 1,
+            ..us
+        };
+
+        assert!(is_alive(us));
+        assert!(!is_alive(stranger));
+        // Would end the test run if it were delivered.
+        assert_eq!(signal(stranger, Signal::Kill).unwrap(), Sent::Gone);
+    }
+
+    #[test]
+    fn no_proc_is_an_error_and_not_an_empty_table() {
+        let empty = tempfile::tempdir().unwrap();
+        let us = identity(std::process::id()).unwrap();
+
+        assert!(table_in(&empty.path().join("absent"), us, b"X=1").is_err());
+        assert!(table_in(empty.path(), us, b"X=1").is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! What can be proven from one look at the process table. Pure: nothing here asks the system.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// How far below a proven process its descendants are followed.
+const MAX_DEPTH: usize = 8;
+
+/// A process for as long as it lives. A pid alone is reused, with its start time it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    pub(super) pid: u32,
+    /// In the system's own unit, only compared.
+    pub(super) start: u64,
+}
+
+/// One process as the table shows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) id: Identity,
+    pub(super) ppid: u32,
+    pub(super) pgid: u32,
+    /// Ended, only not yet waited for.
+    pub(super) dead: bool,
+    /// Carries the mark of the server in its environment.
+    pub(super) marked: bool,
+}
+
+/// One pass over all processes. Not atomic: a pid may be reused between two of its rows.
+#[derive(Debug, Default)]
+pub(super) struct ProcessTable(Vec<Row>);
+
+/// What is alive of a server, its leader apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Family {
+    /// In the leader's process group: one signal to the group reaches them all.
+    pub(super) members: Vec<Identity>,
+    /// Left the group, to be signalled one by one; parents before children.
+    pub(super) escaped: Vec<Identity>,
+    /// Left the group and stand too deep to be touched. Only counted.
+    pub(super) beyond: Vec<Identity>,
+}
+
+struct Search<'a> {
+    by_pid: HashMap<u32, &'a Row>,
+    children: HashMap<u32, Vec<&'a Row>>,
+    leader: Identity,
+    /// The leader is still in the table, so its pid, and with it the group's id, is not reused.
+    pinned: bool,
+    host: u32,
+}
+
+// === impl ProcessTable ===
+
+impl ProcessTable {
+    pub(super) fn new(rows: Vec<Row>) -> Self {
+        Self(rows)
+    }
+
+    /// Everything alive that provably descends from `leader`: by group, by mark, by having been
+    /// found before (`known`), or by a chain of parents up to one of those. Never `host` itself,
+    /// never process 1, and nothing below either.
+    pub(super) fn family(&self, leader: Identity, known: &[Identity], host: u32) -> Family {
+        let search = Search::new(&self.0, leader, host);
+        let mut queue: VecDeque<(&Row, usize)> = self.roots(&search, known).collect();
+        let mut seen: HashSet<u32> = queue.iter().map(|(row, _)| row.id.pid).collect();
+        let mut family = Family::default();
+        while let Some((row, depth)) = queue.pop_front() {
+            search.place(row, depth, &mut family);
+            for child in search.children_of(row) {
+                if seen.insert(child.id.pid) {
+                    queue.push_back((child, depth + 1));
+                }
+            }
+        }
+        family
+    }
+
+    fn roots<'a>(
+        &'a self,
+        search: &'a Search<'a>,
+        known: &'a [Identity],
+    ) -> impl Iterator<Item = (&'a Row, usize)> {
+        let proven = move |row: &&Row| {
+            search.may_be_ours(row)
+                && (row.id == search.leader
+                    || row.marked
+                    || search.in_group(row)
+                    || known.contains(&row.id))
+        };
+        self.0.iter().filter(proven).map(|row| (row, 0))
+    }
+}
+
+// === impl Search ===
+
+impl<'a> Search<'a> {
+    fn new(rows: &'a [Row], leader: Identity, host: u32) -> Self {
+        let mut children: HashMap<u32, Vec<&Row>> = HashMap::new();
+        for row in rows {
+            children.entry(row.ppid).or_default().push(row);
+        }
+        let by_pid: HashMap<u32, &Row> = rows.iter().map(|row| (row.id.pid, row)).collect();
+        let pinned = by_pid.get(&leader.pid).is_some_and(|row| row.id == leader);
+        Self {
+            by_pid,
+            children,
+            leader,
+            pinned,
+            host,
+        }
+    }
+
+    /// A descendant is never older than the leader. This alone clears the host and its parents.
+    fn may_be_ours(&self, row: &Row) -> bool {
+        row.id.start >= self.leader.start && row.id.pid > 1 && row.id.pid != self.host
+    }
+
+    fn in_group(&self, row: &Row) -> bool {
+        self.pinned && row.pgid == self.leader.pid
+    }
+
+    fn children_of(&self, parent: &Row) -> impl Iterator<Item = &'a Row> {
+        // Rows with the same pid twice: a stale one must not lend its children to the other.
+        let current = self
+            .by_pid
+            .get(&parent.id.pid)
+            .is_some_and(|row| row.id == parent.id);
+        let children = self.children.get(&parent.id.pid).filter(|_| current);
+        let born_after = parent.id.start;
+        children
+            .into_iter()
+            .flatten()
+            .copied()
+            .filter(move |child| child.id.start >= born_after && self.may_be_ours(child))
+    }
+
+    fn place(&self, row: &Row, depth: usize, family: &mut Family) {
+        if row.dead || row.id == self.leader {
+            return;
+        }
+        if self.in_group(row) {
+            family.members.push(row.id);
+        } else if depth <= MAX_DEPTH {
+            family.escaped.push(row.id);
+        } else {
+            family.beyond.push(row.id);
+        }
+    }
+}
+
+// === impl Family ===
+
+impl Family {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.members.len() + self.escaped.len() + self.beyond.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Identity> {
+        self.members.iter().chain(&self.escaped).chain(&self.beyond)
+    }
+}
+
+#[cfg(test)]
+mod tests;

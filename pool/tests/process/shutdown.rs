@@ -1,0 +1,124 @@
+//! A shutdown while the server runs.
+
+use std::time::Duration;
+
+use steadfast_pool::process::{Exit, Grace, Step};
+
+use super::support::{Stage, short, zombies};
+
+#[tokio::test]
+async fn i06_a_server_that_flushes_on_eof_gets_no_signal_process() {
+    let stage = Stage::enter().await;
+    let server = stage
+        .start_tree(
+            "trap 'echo signal >> log' TERM INT HUP; cat; sleep 0.5; echo bye >> log",
+            1,
+        )
+        .await;
+
+    drop(server.stdin);
+    let end = server.process.shutdown(Grace::default()).await;
+
+    assert_eq!(stage.read("log"), "bye\n");
+    assert_eq!((end.step, end.exit), (Step::Eof, Some(Exit::Code(0))));
+    assert!(end.took >= Duration::from_millis(500), "{:?}", end.took);
+    assert!(end.took < Duration::from_millis(1500), "{:?}", end.took);
+}
+
+#[tokio::test]
+async fn i06_a_server_that_ignores_eof_gets_sigterm_process() {
+    let stage = Stage::enter().await;
+    let server = stage
+        .start_tree(
+            "trap 'echo term >> log; exit 7' TERM; echo up; $HANG & while :; do wait; done",
+            2,
+        )
+        .await;
+
+    drop(server.stdin);
+    let end = server.process.shutdown(short()).await;
+
+    assert_eq!(stage.read("log"), "term\n");
+    assert_eq!((end.step, end.exit), (Step::Term, Some(Exit::Code(7))));
+    assert!(end.took >= short().eof, "{:?}", end.took);
+}
+
+#[tokio::test]
+async fn i06_a_server_that_ignores_everything_is_killed_in_bounded_time_process() {
+    let stage = Stage::enter().await;
+    let server = stage.start_tree("trap '' TERM; exec $HANG", 1).await;
+
+    drop(server.stdin);
+    let end = server.process.shutdown(short()).await;
+
+    assert_eq!((end.step, end.exit), (Step::Kill, Some(Exit::Signal(9))));
+    assert!(end.took >= short().eof + short().term, "{:?}", end.took);
+    assert!(end.took < Duration::from_secs(2), "{:?}", end.took);
+    assert_eq!(end.survivors, 0);
+}
+
+#[tokio::test]
+async fn i01_wrapper_server_and_a_helper_that_ignores_sigterm_all_end_process() {
+    let stage = Stage::enter().await;
+    let server = stage
+        .start_tree(
+            r#"exec 3<&0; sh -c '(trap "" TERM; exec $HANG) & cat; : '$0 <&3 & wait"#,
+            3,
+        )
+        .await;
+
+    drop(server.stdin);
+    let end = server.process.shutdown(short()).await;
+
+    assert_eq!(end.step, Step::Kill);
+    assert_eq!(end.survivors, 0);
+    assert!(stage.alive().is_empty(), "{:?}", stage.alive());
+    assert!(zombies().is_empty(), "{:?}", zombies());
+}
+
+#[tokio::test]
+async fn children_left_by_a_clean_exit_get_sigterm_at_once() {
+    let stage = Stage::enter().await;
+    let server = stage.start_tree("$HANG & $HANG & cat", 3).await;
+
+    drop(server.stdin);
+    let end = server.process.shutdown(Grace::default()).await;
+
+    assert_eq!((end.step, end.exit), (Step::Term, Some(Exit::Code(0))));
+    assert!(stage.alive().is_empty(), "{:?}", stage.alive());
+    // Not after the two seconds that the server itself would have had.
+    assert!(end.took < Duration::from_millis(1500), "{:?}", end.took);
+}
+
+#[tokio::test]
+async fn what_left_the_group_ends_with_the_server() {
+    let stage = Stage::enter().await;
+    for (case, script) in [
+        ("marked", "setsid $HANG & cat"),
+        (
+            "marked, ignores SIGTERM",
+            "(trap '' TERM; exec setsid $HANG) & cat",
+        ),
+        ("marked, lost its parent", "(setsid $HANG &); cat"),
+        ("wiped, child of the server", "env -i setsid $HANG & cat"),
+        (
+            "wiped, child of a marked one",
+            "(setsid sh -c \"env -i $HANG; :\" &); cat",
+        ),
+    ] {
+        let processes = if case.ends_with("marked one") { 3 } else { 2 };
+        let mut server = stage
+            .start_tree(&format!("{script}; : $HANG"), processes)
+            .await;
+
+        // A parent that ends first takes the proof along, if the mark is wiped.
+        server.process.note_descendants().await;
+        drop(server.stdin);
+        let end = server.process.shutdown(short()).await;
+
+        assert!(stage.alive().is_empty(), "{case}: {:?}", stage.alive());
+        assert_eq!(end.sweep.found, Some(processes - 1), "{case}");
+        assert!(end.sweep.is_complete(), "{case}: {:?}", end.sweep);
+        assert_eq!(end.survivors, 0, "{case}");
+    }
+}
