@@ -112,6 +112,9 @@ fn play(role: Role) -> io::Result<i32> {
 async fn serve_process(knobs: Knobs) -> io::Result<i32> {
     let server = Server::start(knobs)?;
     let (input, output) = take_stdio()?;
+    if let Some(line) = &server.knobs.start.stderr {
+        eprintln!("{line}");
+    }
     start_helper(&server, &output)?;
     burn(server.knobs.start.burn_ms);
     let life = server.knobs.process.life(&server.knobs.wire);

@@ -60,7 +60,8 @@ impl<T: DeserializeOwned> Log<T> {
     /// without its end (the writer was killed) is left out.
     ///
     /// # Errors
-    /// When the file cannot be read, or a whole line is not what it should be.
+    /// When the file cannot be read, or ([`InvalidData`](io::ErrorKind::InvalidData)) a whole line
+    /// is not what it should be.
     pub fn entries(&self) -> io::Result<Vec<T>> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -71,8 +72,13 @@ impl<T: DeserializeOwned> Log<T> {
         bytes[..whole]
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())
-            .map(|line| Ok(serde_json::from_slice(line)?))
+            .map(|line| serde_json::from_slice(line).map_err(|error| self.broken(&error)))
             .collect()
+    }
+
+    fn broken(&self, error: &serde_json::Error) -> io::Error {
+        let text = format!("a wrong line in {}: {error}", self.path.display());
+        io::Error::new(io::ErrorKind::InvalidData, text)
     }
 
     /// Reads again and again until `found` likes the lines, and returns them.

@@ -17,8 +17,8 @@ use super::writer::Writer;
 /// Serves one client over `input` and `output` until the input ends or a knob ends the server,
 /// and returns the code that a process would exit with.
 ///
-/// Knobs that need a process of their own (`helper`, `burn_ms`, signals, `life_ms`) do nothing
-/// here.
+/// Calls that run when the input ends are not answered. Knobs that need a process of their own
+/// (`helper`, `burn_ms`, `start.stderr`, signals, `life_ms`) do nothing here.
 ///
 /// # Errors
 /// When a file of the knobs cannot be opened.
