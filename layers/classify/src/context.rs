@@ -10,7 +10,9 @@ use crate::{Flight, Limits};
 /// is, its idempotency key, its own limits, and the proof of delivery.
 ///
 /// It is held by value and never shared. A clone is the context of *another* attempt,
-/// so it never carries the [`Flight`] of the one it was cloned from.
+/// so it never carries the [`Flight`] of the one it was cloned from, and that flight no
+/// longer speaks for all attempts ([`Flight::is_sole`]). A wire that clones its request
+/// takes the flight out first.
 #[derive(Debug, Default)]
 pub struct CallContext {
     deadline: Option<Instant>,
@@ -127,6 +129,9 @@ impl CallContext {
 
 impl Clone for CallContext {
     fn clone(&self) -> Self {
+        if let Some(flight) = &self.flight {
+            flight.note_copy();
+        }
         Self {
             deadline: self.deadline,
             key: self.key,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     Origin,
-    sync::{AtomicU64, Ordering},
+    sync::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// Proof of delivery of one attempt: whether its first byte left.
@@ -45,6 +45,7 @@ struct Shared {
     sent: AtomicU64,
     /// Milliseconds that a wire which has to start a server asked for; 0 for none.
     start_limit: AtomicU64,
+    copied: AtomicBool,
     origin: OnceLock<Origin>,
 }
 
@@ -84,6 +85,7 @@ impl Flight {
             made: now,
             sent: AtomicU64::new(TIME),
             start_limit: AtomicU64::new(0),
+            copied: AtomicBool::new(false),
             origin: OnceLock::new(),
         }))
     }
@@ -170,6 +172,22 @@ impl Flight {
             0 => None,
             millis => Some(Duration::from_millis(millis)),
         }
+    }
+
+    /// Whether the request that carries it can be the only attempt that whoever made
+    /// the flight waits for.
+    ///
+    /// `false` once that request, with the flight in its context, was cloned: a layer
+    /// inside may then send the clone as another attempt, and the marks of the first
+    /// prove nothing of that one.
+    #[must_use]
+    pub fn is_sole(&self) -> bool {
+        !self.0.copied.load(Ordering::Acquire)
+    }
+
+    /// Notes that a context that carries it was cloned.
+    pub(crate) fn note_copy(&self) {
+        self.0.copied.store(true, Ordering::Release);
     }
 
     /// Names the server and the operation, so that whoever gives up can say what it

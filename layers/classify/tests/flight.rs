@@ -180,6 +180,29 @@ fn a_clone_of_a_context_carries_no_flight() {
     assert!(context.take_flight().is_some());
 }
 
+#[test]
+fn a_flight_whose_request_was_cloned_is_not_the_only_attempt() {
+    let flight = Flight::new();
+    let mut context = CallContext::tracked();
+    context.set_flight(flight.clone());
+    assert!(flight.is_sole());
+
+    let _retry = context.clone();
+
+    assert!(!flight.is_sole());
+}
+
+#[test]
+fn a_wire_may_clone_its_request_once_it_took_the_flight() {
+    let mut context = CallContext::tracked();
+    context.set_flight(Flight::new());
+
+    let flight = context.take_flight().unwrap();
+    let _copy = context.clone();
+
+    assert!(flight.is_sole());
+}
+
 /// A flight in this stage, marked at once.
 fn brought_to(stage: Stage) -> Flight {
     let flight = Flight::new();
