@@ -27,9 +27,9 @@ pub struct Shutdown {
     pub step: Step,
     /// What became of the descendants outside the server's process group.
     pub sweep: SweepReport,
-    /// How many of the server's processes could not be proven dead. Not 0 only if one hangs in the
-    /// kernel, or belongs to another user.
-    pub survivors: usize,
+    /// How many of the server's processes are not proven dead: those that hang in the kernel, or
+    /// belong to another user. `None` if the process table could not be read.
+    pub survivors: Option<usize>,
     /// How long it took.
     pub took: Duration,
 }
@@ -83,7 +83,9 @@ impl Process {
             family = self.kill(family, grace.kill).await;
         }
         let exit = self.try_exited();
-        let survivors = family.len() + usize::from(exit.is_none());
+        let survivors = family
+            .count()
+            .map(|left| left + usize::from(exit.is_none()));
         let sweep = self.finish(&family);
         Shutdown {
             exit,
@@ -138,7 +140,9 @@ impl Process {
         let end = end(Instant::now(), limit);
         let _ = timeout_at(end, self.leader.exited()).await;
         let mut pause = Duration::from_millis(2);
-        while Instant::now() < end && family.iter().any(|id| sys::is_alive(*id)) {
+        // What cannot be seen has to be waited out.
+        let left = || family.unknown || family.iter().any(|id| sys::is_alive(*id));
+        while Instant::now() < end && left() {
             sleep(pause).await;
             pause = (pause * 2).min(MOMENT / 2);
         }

@@ -51,7 +51,7 @@ impl Hunt {
             Err(error) => {
                 self.blind = true;
                 self.error = Some(format!("cannot read the process table: {error}"));
-                return Family::default();
+                return Family::unknown();
             }
         };
         // Once found, a process stays ours although its parent died and its mark was wiped.
@@ -67,11 +67,15 @@ impl Hunt {
         if let Err(error) = leader.signal_group(signal) {
             self.error = Some(format!("cannot signal the process group: {error}"));
         }
-        for id in &family.escaped {
+        self.signal_each(&family.escaped, |id| sys::signal(id, signal));
+    }
+
+    fn signal_each(&mut self, ids: &[Identity], send: impl Fn(Identity) -> io::Result<Sent>) {
+        for id in ids {
             if self.signalled.len() >= MAX_SIGNALLED && !self.signalled.contains(id) {
                 continue;
             }
-            match sys::signal(*id, signal) {
+            match send(*id) {
                 Ok(Sent::Delivered | Sent::Gone) => {
                     self.signalled.insert(*id);
                 }
@@ -105,5 +109,100 @@ impl Hunt {
             );
         }
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{super::table::Row, *};
+
+    const LEADER: Identity = Identity {
+        pid: 2000,
+        start: 50,
+    };
+
+    #[test]
+    fn i08_of_300_descendants_256_are_signalled_and_300_reported() {
+        let (mut hunt, sent) = (Hunt::default(), Cell::new(0));
+        for _ in 0..3 {
+            let family = hunt.look(LEADER, Ok(escaped(300)));
+            hunt.signal_each(&family.escaped, |_| {
+                sent.set(sent.get() + 1);
+                Ok(Sent::Delivered)
+            });
+        }
+
+        let left = hunt.look(LEADER, Ok(escaped(300)));
+        let report = hunt.report(LEADER.pid, &left);
+
+        assert_eq!(sent.get(), 3 * 256);
+        assert_eq!((report.found, report.signalled), (Some(300), 256));
+        assert!(!report.is_complete());
+    }
+
+    #[test]
+    fn what_ended_by_itself_needed_no_signal() {
+        let mut hunt = Hunt::default();
+        hunt.look(LEADER, Ok(escaped(300)));
+
+        let report = hunt.report(LEADER.pid, &Family::default());
+
+        assert_eq!((report.found, report.signalled), (Some(300), 300));
+        assert!(report.is_complete());
+    }
+
+    #[test]
+    fn what_was_found_once_stays_ours_without_parent_or_mark() {
+        let mut hunt = Hunt::default();
+        hunt.look(LEADER, Ok(escaped(1)));
+
+        let orphan = row(2, 1, 100);
+        let family = hunt.look(LEADER, Ok(ProcessTable::new(vec![orphan])));
+
+        assert_eq!(family.escaped, [orphan.id]);
+    }
+
+    #[test]
+    fn a_refused_signal_and_an_unreadable_table_are_reported() {
+        let mut hunt = Hunt::default();
+        let family = hunt.look(LEADER, Ok(escaped(2)));
+        hunt.signal_each(&family.escaped, |id| match id.pid {
+            2 => Err(io::ErrorKind::PermissionDenied.into()),
+            _ => Ok(Sent::Gone),
+        });
+        let report = hunt.report(LEADER.pid, &family);
+        assert_eq!((report.found, report.signalled), (Some(2), 1));
+        assert!(
+            report
+                .error
+                .as_ref()
+                .is_some_and(|error| error.contains("process 2"))
+        );
+
+        let blind = hunt.look(LEADER, Err(io::ErrorKind::NotFound.into()));
+        assert!(!blind.is_empty(), "unknown is not nothing");
+        assert_eq!(hunt.report(LEADER.pid, &blind).found, None);
+    }
+
+    /// A leader with so many children in groups of their own.
+    fn escaped(count: u32) -> ProcessTable {
+        let children = (1..=count).map(|n| row(n + 1, LEADER.pid, 100));
+        let leader = Row {
+            id: LEADER,
+            ..row(LEADER.pid, 1, LEADER.start)
+        };
+        ProcessTable::new(children.chain([leader]).collect())
+    }
+
+    fn row(pid: u32, ppid: u32, start: u64) -> Row {
+        Row {
+            id: Identity { pid, start },
+            ppid,
+            pgid: pid,
+            dead: false,
+            marked: false,
+        }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Family {
     pub(super) escaped: Vec<Identity>,
     /// Left the group and stand too deep to be touched. Only counted.
     pub(super) beyond: Vec<Identity>,
+    /// The table could not be read, so there may be any number.
+    pub(super) unknown: bool,
 }
 
 struct Search<'a> {
@@ -151,12 +153,21 @@ impl<'a> Search<'a> {
 // === impl Family ===
 
 impl Family {
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub(super) fn unknown() -> Self {
+        Self {
+            unknown: true,
+            ..Self::default()
+        }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.members.len() + self.escaped.len() + self.beyond.len()
+    /// Whether it is certain that nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count() == Some(0)
+    }
+
+    /// How many are left, if that is known.
+    pub(super) fn count(&self) -> Option<usize> {
+        (!self.unknown).then(|| self.iter().count())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Identity> {

@@ -114,7 +114,7 @@ async fn a_killed_process_is_still_a_handle_that_says_how_it_ended() {
     assert_eq!(server.process.stderr_tail(), "last words");
     assert_eq!(server.process.kill_now(), sweep);
     let end = server.process.shutdown(Grace::default()).await;
-    assert_eq!((end.exit, end.survivors), (Some(Exit::Signal(9)), 0));
+    assert_eq!((end.exit, end.survivors), (Some(Exit::Signal(9)), Some(0)));
 }
 
 #[test]

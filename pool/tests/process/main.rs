@@ -7,6 +7,8 @@
 
 mod crash;
 mod dropped;
+mod host;
+mod leaks;
 mod pipes;
 mod shutdown;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io::{self, ErrorKind, Read},
     os::fd::{AsFd, OwnedFd},
     path::Path,
     time::Duration,
@@ -23,8 +23,8 @@ use super::{
 
 const PROC: &str = "/proc";
 
-/// The kernel's own limit for arguments and environment is below this, unless somebody raised it.
-const MAX_ENVIRON: u64 = 4 << 20;
+/// The kernel's own limit for an environment is below this, unless somebody raised it.
+const MAX_READ: u64 = 4 << 20;
 
 /// Tells when a process ends. Without a pidfd (kernels before 5.3, a sandbox that forbids it) it
 /// tells nothing and its users look from time to time.
@@ -75,7 +75,7 @@ pub(crate) fn signal(id: Identity, signal: Signal) -> io::Result<Sent> {
         Err(Errno::SRCH) => return Ok(Sent::Gone),
         other => other.ok(),
     };
-    if identity(id.pid) != Some(id) {
+    if identity(id.pid)? != Some(id) {
         return Ok(Sent::Gone);
     }
     let sent = match fd {
@@ -90,13 +90,16 @@ pub(crate) fn signal(id: Identity, signal: Signal) -> io::Result<Sent> {
 }
 
 /// Who has this pid now, dead or alive.
-pub(super) fn identity(pid: u32) -> Option<Identity> {
-    read_row(Path::new(PROC), pid).map(|row| row.id)
+pub(super) fn identity(pid: u32) -> io::Result<Option<Identity>> {
+    Ok(read_row(Path::new(PROC), pid)?.map(|row| row.id))
 }
 
-/// Whether this process still runs; a zombie does not.
+/// Whether this process still runs; a zombie does not. What cannot be read may be alive.
 pub(crate) fn is_alive(id: Identity) -> bool {
-    read_row(Path::new(PROC), id.pid).is_some_and(|row| row.id == id && !row.dead)
+    match read_row(Path::new(PROC), id.pid) {
+        Ok(row) => row.is_some_and(|row| row.id == id && !row.dead),
+        Err(_) => true,
+    }
 }
 
 /// One pass over all processes. The environment is read only of those that may descend from the
@@ -112,23 +115,44 @@ fn table_in(root: &Path, leader: Identity, mark: &[u8]) -> io::Result<ProcessTab
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // One that ends while we look is no longer of interest.
-        if let Some(mut row) = read_row(root, pid) {
-            row.marked = !row.dead && row.id.start >= leader.start && is_marked(root, pid, mark);
+        if let Some(mut row) = read_row(root, pid)? {
+            if !row.dead && row.id.start >= leader.start {
+                row.marked = is_marked(root, pid, mark)?;
+            }
             rows.push(row);
         }
     }
     if rows.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "no process in /proc",
-        ));
+        return Err(io::Error::new(ErrorKind::NotFound, "it shows no process"));
     }
     Ok(ProcessTable::new(rows))
 }
 
-fn read_row(root: &Path, pid: u32) -> Option<Row> {
-    parse_stat(&fs::read(root.join(pid.to_string()).join("stat")).ok()?)
+fn read_row(root: &Path, pid: u32) -> io::Result<Option<Row>> {
+    Ok(read(root, pid, "stat")?.and_then(|stat| parse_stat(&stat)))
+}
+
+fn is_marked(root: &Path, pid: u32, mark: &[u8]) -> io::Result<bool> {
+    let environ = read(root, pid, "environ")?.unwrap_or_default();
+    Ok(environ
+        .split(|byte| *byte == 0)
+        .any(|variable| variable == mark))
+}
+
+/// `None` for a process that has ended meanwhile, or is not for us to see, so not ours. Anything
+/// else (no descriptor left) would hide processes that are, and is an error.
+fn read(root: &Path, pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    let read = File::open(root.join(pid.to_string()).join(name))
+        .and_then(|file| file.take(MAX_READ).read_to_end(&mut content));
+    match read {
+        Ok(_) => Ok(Some(content)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::PermissionDenied => Ok(None),
+            _ if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+            _ => Err(error),
+        },
+    }
 }
 
 /// `pid (name) state ppid pgrp session … starttime …`; the name may hold spaces and parentheses.
@@ -153,17 +177,6 @@ fn parse_stat(stat: &[u8]) -> Option<Row> {
         dead,
         marked: false,
     })
-}
-
-/// Unreadable (another user's, or one that ends) is not proven, so not ours.
-fn is_marked(root: &Path, pid: u32, mark: &[u8]) -> bool {
-    let mut environ = Vec::new();
-    let read = File::open(root.join(pid.to_string()).join("environ"))
-        .and_then(|file| file.take(MAX_ENVIRON).read_to_end(&mut environ));
-    read.is_ok()
-        && environ
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == mark)
 }
 
 #[cfg(test)]
@@ -202,7 +215,7 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_another_start_time_is_somebody_else() {
-        let us = identity(std::process::id()).unwrap();
+        let us = identity(std::process::id()).unwrap().unwrap();
         let stranger = Identity {
             start: us.start + 1,
             ..us
@@ -217,7 +230,7 @@ mod tests {
     #[test]
     fn no_proc_is_an_error_and_not_an_empty_table() {
         let empty = tempfile::tempdir().unwrap();
-        let us = identity(std::process::id()).unwrap();
+        let us = identity(std::process::id()).unwrap().unwrap();
 
         assert!(table_in(&empty.path().join("absent"), us, b"X=1").is_err());
         assert!(table_in(empty.path(), us, b"X=1").is_err());

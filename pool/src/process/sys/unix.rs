@@ -70,23 +70,33 @@ impl Leader {
             .zip(child.stdout.take())
             .zip(child.stderr.take());
         let pid = child.id();
-        // Built before anything can fail: from here on its drop ends the process.
-        let leader = Self {
-            id: platform::identity(pid).unwrap_or(Identity { pid, start: 0 }),
+        let mut leader = Self {
+            // Without a start time (no /proc) the group is ours all the same, until it is reaped.
+            id: Identity { pid, start: 0 },
             child: Some(child),
             exit: OnceLock::new(),
             watch: platform::Watch::new(pid),
         };
-        let ((stdin, stdout), stderr) =
-            pipes.ok_or_else(|| io::Error::other("a pipe of the child is missing"))?;
-        Ok((
-            leader,
-            Pipes {
-                stdin,
-                stdout,
-                stderr,
-            },
-        ))
+        match (platform::identity(pid), pipes) {
+            (Ok(id), Some(((stdin, stdout), stderr))) => {
+                leader.id = id.unwrap_or(leader.id);
+                Ok((
+                    leader,
+                    Pipes {
+                        stdin,
+                        stdout,
+                        stderr,
+                    },
+                ))
+            }
+            (id, _) => {
+                let _ = leader.signal_group(Signal::Kill);
+                leader.reap();
+                Err(id
+                    .err()
+                    .unwrap_or_else(|| io::Error::other("a pipe of the child is missing")))
+            }
+        }
     }
 
     pub(crate) fn id(&self) -> Identity {

@@ -25,7 +25,7 @@ fn members_of_the_group_and_those_that_left_it_are_told_apart() {
 
     assert_eq!(pids(&family.members), [101]);
     assert_eq!(pids(&family.escaped), [102, 103]);
-    assert_eq!(family.len(), 3);
+    assert_eq!(family.count(), Some(3));
 }
 
 #[test]
