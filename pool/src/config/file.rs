@@ -39,6 +39,19 @@ use super::{
 ///   warning, since other programs read the same file; but in `steadfast`, which is
 ///   ours alone, they are errors.
 /// - A server with `"disabled": true` or `"enabled": false` is left out.
+/// - `timeout` (milliseconds, 1 to 7 days) is how long a call waits for its answer, and
+///   splits sharing; `discoveryTimeoutMs` (100 ms to 300 s) is how long a start takes.
+///
+/// `steadfast` says what a call may take and repeat. None of it splits sharing.
+///
+/// | field | value |
+/// |---|---|
+/// | `shared` | whether sessions share one connection; see [`SharedFamilies`](crate::SharedFamilies) |
+/// | `max_in_flight` | calls at once on one connection, 1 to 65535 |
+/// | `idempotency` | `off`, `send`, `deduplicated`; see [`IdempotencyPolicy`](crate::IdempotencyPolicy) |
+/// | `limits` | `connect_ms`, `read_ms`, `attempt_ms`, `total_ms` (each 1 ms to 7 days), `max_retries` (0 to 100) |
+/// | `long`, `effect`, `cacheable` | see [`CallSettings`](crate::CallSettings); `effect` is `read_only`, `idempotent` or `non_idempotent` |
+/// | `tools` | by name, `limits`, `long`, `effect`, `cacheable` of one tool, which win over those of the server |
 ///
 /// ```
 /// use steadfast_pool::ConfigFile;

@@ -90,23 +90,7 @@ fn remote(
     let family = check::scheme(url.expose_secret())
         .map_err(|problem| report.error(field, problem, check::URLS))
         .ok()?;
-    match (field, family) {
-        ("httpUrl", Family::WebSocket) => {
-            report.error(field, Problem::Misfit("ws://"), "http:// or https://");
-        }
-        ("tcp", Family::Http) => {
-            report.error(
-                field,
-                Problem::Misfit("http://"),
-                "ws://, wss:// or host:port",
-            );
-        }
-        _ => {}
-    }
-    if draft.family.is_some_and(|given| given != family) {
-        let allowed = format!("{family}, or no type");
-        report.error("type", Problem::Misfit(field), allowed);
-    }
+    check_fit(field, family, draft.family, report);
     warn_without_effect(
         family,
         &[
@@ -123,6 +107,27 @@ fn remote(
     } else {
         Endpoint::Http(remote)
     })
+}
+
+/// The scheme must fit the field it stands in, and the `type` if one is given.
+fn check_fit(field: &'static str, family: Family, given: Option<Family>, report: &mut Report) {
+    match (field, family) {
+        ("httpUrl", Family::WebSocket) => {
+            report.error(field, Problem::Misfit("ws://"), "http:// or https://");
+        }
+        ("tcp", Family::Http) => {
+            report.error(
+                field,
+                Problem::Misfit("http://"),
+                "ws://, wss:// or host:port",
+            );
+        }
+        _ => {}
+    }
+    if given.is_some_and(|given| given != family) {
+        let allowed = format!("{family}, or no type");
+        report.error("type", Problem::Misfit(field), allowed);
+    }
 }
 
 /// `tcp` is written as `host:port`, too.

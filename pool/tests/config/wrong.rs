@@ -1,0 +1,272 @@
+//! Servers that are wrong, each in one way.
+
+/// A wrong entry, the field at fault, what is wrong, and what is allowed.
+pub(crate) const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("5", "", "found a number", "an object"),
+    ("{}", "command or url", "missing", PLACES),
+    (r#"{"command": null}"#, "command or url", "missing", PLACES),
+    (
+        r#"{"command": ""}"#,
+        "command",
+        "empty",
+        "a program to start",
+    ),
+    (
+        r#"{"command": "  "}"#,
+        "command",
+        "empty",
+        "a program to start",
+    ),
+    (
+        r#"{"command": ["npx", "x"]}"#,
+        "command",
+        "found an array",
+        "a string",
+    ),
+    (
+        r#"{"command": "c\u0000"}"#,
+        "command",
+        CHARACTER,
+        "text without NUL",
+    ),
+    (
+        r#"{"command": "c", "args": 5}"#,
+        "args",
+        "found a number",
+        "an array of strings",
+    ),
+    (
+        r#"{"command": "c", "args": "-y x"}"#,
+        "args",
+        "found a string",
+        "an array of strings",
+    ),
+    (
+        r#"{"command": "c", "args": ["a", 5]}"#,
+        "args[1]",
+        "found a number",
+        "a string",
+    ),
+    (
+        r#"{"command": "c", "args": ["a", "\u0000"]}"#,
+        "args[1]",
+        CHARACTER,
+        "text without NUL",
+    ),
+    (
+        r#"{"command": "c", "env": ["A=1"]}"#,
+        "env",
+        "found an array",
+        "an object of strings",
+    ),
+    (
+        r#"{"command": "c", "env": {"PORT": 80}}"#,
+        "env.PORT",
+        "found a number",
+        "a string",
+    ),
+    (
+        r#"{"command": "c", "env": {"A": null}}"#,
+        "env.A",
+        "found null",
+        "a string",
+    ),
+    (
+        r#"{"command": "c", "env": {"A=B": ""}}"#,
+        "env.A=B",
+        CHARACTER,
+        "a name without = and NUL",
+    ),
+    (
+        r#"{"command": "c", "env": {"A": "1", "A": "2"}}"#,
+        "env.A",
+        "given twice",
+        "each name once",
+    ),
+    (
+        r#"{"command": "c", "command": "d"}"#,
+        "command",
+        "given twice",
+        "each field once",
+    ),
+    (
+        r#"{"command": "c", "url": "http://h"}"#,
+        "url",
+        "cannot stand beside `command`",
+        PLACES,
+    ),
+    (
+        r#"{"httpUrl": "http://h", "tcp": "h:1"}"#,
+        "tcp",
+        "cannot stand beside `httpUrl`",
+        PLACES,
+    ),
+    (r#"{"url": "h/mcp"}"#, "url", "has no scheme", URLS),
+    (r#"{"url": "ftp://h"}"#, "url", "unknown scheme", URLS),
+    (r#"{"url": "http:///mcp"}"#, "url", "has no host", URLS),
+    (r#"{"url": "http://u@:80/"}"#, "url", "has no host", URLS),
+    (r#"{"url": " http://h"}"#, "url", "unknown scheme", URLS),
+    (r#"{"url": "http://h/a b"}"#, "url", CHARACTER, URLS),
+    (
+        r#"{"httpUrl": "ws://h"}"#,
+        "httpUrl",
+        "does not fit `ws://`",
+        "http:// or https://",
+    ),
+    (
+        r#"{"tcp": "http://h"}"#,
+        "tcp",
+        "does not fit `http://`",
+        "ws://, wss:// or host:port",
+    ),
+    (
+        r#"{"url": "http://h", "type": "grpc"}"#,
+        "type",
+        "unknown",
+        "stdio, http, streamable-http, ws, websocket",
+    ),
+    (
+        r#"{"url": "http://h", "type": "sse"}"#,
+        "type",
+        "server-sent events as a transport are deprecated and not supported",
+        "\"type\": \"http\", streamable HTTP, which most servers that spoke sse offer",
+    ),
+    (
+        r#"{"url": "http://h", "type": "stdio"}"#,
+        "type",
+        "does not fit `url`",
+        "http, or no type",
+    ),
+    (
+        r#"{"url": "http://h", "type": "ws"}"#,
+        "type",
+        "does not fit `url`",
+        "http, or no type",
+    ),
+    (
+        r#"{"command": "c", "type": "http"}"#,
+        "type",
+        "does not fit `command`",
+        "stdio, or no type",
+    ),
+    (
+        r#"{"url": "http://h", "headers": {"X Y": ""}}"#,
+        "headers.X Y",
+        CHARACTER,
+        "a header name of letters, digits and !#$%&'*+-.^_`|~",
+    ),
+    (
+        r#"{"url": "http://h", "headers": {"X": "a\nb"}}"#,
+        "headers.X",
+        CHARACTER,
+        "printable ASCII",
+    ),
+    (
+        r#"{"url": "http://h", "headers": {"X-A": "", "x-a": ""}}"#,
+        "headers.x-a",
+        "given twice",
+        "each header once, in any case",
+    ),
+    (
+        r#"{"command": "${NOT_SET}"}"#,
+        "command",
+        "variable `NOT_SET` is not set",
+        VARIABLES,
+    ),
+    (
+        r#"{"command": "c", "env": {"A": "x${NOT_SET}"}}"#,
+        "env.A",
+        "variable `NOT_SET` is not set",
+        VARIABLES,
+    ),
+    (
+        r#"{"command": "c", "args": ["${A"]}"#,
+        "args[0]",
+        BRACE,
+        VARIABLES,
+    ),
+    (
+        r#"{"command": "c", "args": ["${}"]}"#,
+        "args[0]",
+        BRACE,
+        VARIABLES,
+    ),
+    (
+        r#"{"command": "c", "args": ["${A:-${B}}"]}"#,
+        "args[0]",
+        BRACE,
+        VARIABLES,
+    ),
+    (
+        r#"{"command": "c", "trust": "yes"}"#,
+        "trust",
+        "found a string",
+        "true or false",
+    ),
+    (
+        r#"{"command": "c", "disabled": 1}"#,
+        "disabled",
+        "found a number",
+        "true or false",
+    ),
+    (
+        r#"{"command": "c", "includeTools": "a"}"#,
+        "includeTools",
+        "found a string",
+        "an array of strings",
+    ),
+    (
+        r#"{"command": "c", "steadfast": []}"#,
+        "steadfast",
+        "found an array",
+        "an object",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"limit": {}}}"#,
+        "steadfast.limit",
+        "unknown",
+        "max_in_flight, shared, idempotency, limits, long, effect, cacheable, tools",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"limits": {"read": 1}}}"#,
+        "steadfast.limits.read",
+        "unknown",
+        "connect_ms, read_ms, attempt_ms, total_ms, max_retries",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"tools": {"t": {"shared": true}}}}"#,
+        "steadfast.tools.t.shared",
+        "unknown",
+        "limits, long, effect, cacheable",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"tools": {"t": {"effect": "safe"}}}}"#,
+        "steadfast.tools.t.effect",
+        "unknown",
+        "read_only, idempotent, non_idempotent",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"tools": {"t": true}}}"#,
+        "steadfast.tools.t",
+        "found true or false",
+        "an object",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"tools": {"t": {}, "t": {}}}}"#,
+        "steadfast.tools.t",
+        "given twice",
+        "each name once",
+    ),
+    (
+        r#"{"command": "c", "steadfast": {"idempotency": "on"}}"#,
+        "steadfast.idempotency",
+        "unknown",
+        "off, send, deduplicated",
+    ),
+];
+
+const PLACES: &str = "one of command, url, httpUrl and tcp";
+const URLS: &str = "an address that starts with http://, https://, ws:// or wss://";
+const VARIABLES: &str = "${VAR} with VAR set, ${VAR:-default}, or $${ for a literal ${";
+const CHARACTER: &str = "has a character that is not allowed";
+const BRACE: &str = "`${` is not followed by a variable and `}`";

@@ -1,0 +1,4 @@
+//! Who shares a connection with whom.
+
+mod property;
+mod table;
