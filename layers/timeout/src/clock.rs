@@ -1,0 +1,153 @@
+//! When an attempt is over. Pure: it is told what time it is.
+
+use std::time::Duration;
+
+use steadfast_classify::{CallContext, Flight, Phase, Stage};
+use tokio::time::Instant;
+
+use crate::{Elapsed, Settings};
+
+/// The timers of tokio are no finer than this, so looking more often is of no use.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The limits of one attempt, and when it was called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    called: Instant,
+    connect: Duration,
+    read: Duration,
+    attempt: Option<Duration>,
+    deadline: Option<Instant>,
+    reset_on_progress: bool,
+}
+
+/// How far an attempt came, as far as its limits are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum View {
+    /// The inner service is not ready yet.
+    Waiting,
+    /// The inner service was called at `at`, and no wire has claimed the attempt:
+    /// it may have been sent as early as that.
+    Called { at: Instant, tracked: bool },
+    /// A wire has claimed it, and had not sent it.
+    Queued { start_limit: Duration },
+    /// Sent; the read limit runs from `since`.
+    Sent { since: Instant },
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Look again then; `None`: no limit can run out.
+    Wait(Option<Instant>),
+    /// A limit ran out.
+    Over(Elapsed),
+}
+
+// === impl Clock ===
+
+impl Clock {
+    pub(crate) fn new(settings: &Settings, context: Option<&CallContext>, called: Instant) -> Self {
+        let limits = context.and_then(CallContext::limits);
+        Self {
+            called,
+            connect: limits.and_then(|l| l.connect).unwrap_or(settings.connect),
+            read: limits.and_then(|l| l.read).unwrap_or(settings.read),
+            attempt: limits.and_then(|l| l.attempt).or(settings.attempt),
+            deadline: context.and_then(CallContext::deadline),
+            reset_on_progress: settings.reset_on_progress,
+        }
+    }
+
+    pub(crate) const fn called(&self) -> Instant {
+        self.called
+    }
+
+    /// The deadline, if it had passed when the attempt was called.
+    pub(crate) fn missed(&self) -> Option<Elapsed> {
+        let missed = self.deadline.filter(|deadline| *deadline <= self.called);
+        missed.map(|_| Elapsed::new(Phase::Total, Duration::ZERO))
+    }
+
+    /// How far the attempt came: `begun` is when the inner service was called.
+    pub(crate) fn view(&self, begun: Option<Instant>, flight: Option<&Flight>) -> View {
+        let Some(at) = begun else {
+            return View::Waiting;
+        };
+        // Where the request was cloned, the flight tells of the first attempt only.
+        let Some(flight) = flight.filter(|flight| flight.is_sole()) else {
+            return View::Called { at, tracked: false };
+        };
+        match flight.stage() {
+            (Stage::Queued | Stage::Withdrawn, _) => View::Queued {
+                start_limit: flight.start_limit().unwrap_or_default(),
+            },
+            (Stage::Sent | Stage::Answered, last) if self.reset_on_progress => {
+                View::Sent { since: last }
+            }
+            (Stage::Sent | Stage::Answered, last) => View::Sent {
+                since: flight.sent_at().unwrap_or(last),
+            },
+            _ => View::Called { at, tracked: true },
+        }
+    }
+
+    /// Whether the attempt is over, or when to look again.
+    ///
+    /// Nobody wakes the attempt when it is sent, so the next look is never later than
+    /// the read limit of a request that is sent right after this one.
+    pub(crate) fn check(&self, now: Instant, view: View) -> Verdict {
+        let Some((end, elapsed)) = self.end(view) else {
+            return Verdict::Wait(self.next_look(now, view));
+        };
+        if end <= now {
+            return Verdict::Over(elapsed);
+        }
+        let look = self.next_look(now, view).map_or(end, |look| look.min(end));
+        Verdict::Wait(Some(look))
+    }
+
+    /// The first limit that runs out, if it stays where it is.
+    fn end(&self, view: View) -> Option<(Instant, Elapsed)> {
+        let (since, phase, limit) = match view {
+            View::Waiting => (self.called, Phase::Connect, self.connect),
+            View::Queued { start_limit } => {
+                (self.called, Phase::Connect, self.connect.max(start_limit))
+            }
+            View::Called { at, .. } => (at, Phase::Read, self.read),
+            View::Sent { since } => (since, Phase::Read, self.read),
+        };
+        let left = self
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(self.called));
+        [
+            Some((since, phase, limit)),
+            self.attempt
+                .map(|limit| (self.called, Phase::Attempt, limit)),
+            left.map(|limit| (self.called, Phase::Total, limit)),
+        ]
+        .into_iter()
+        .flatten()
+        // What is too far away to be said never comes.
+        .filter_map(|(since, phase, limit)| {
+            Some((since.checked_add(limit)?, Elapsed::new(phase, limit)))
+        })
+        // The first of equals: the narrowest limit says most about what went wrong.
+        .min_by_key(|(end, _)| *end)
+    }
+
+    /// When an earlier limit than that of this view may begin to count, at the earliest.
+    fn next_look(&self, now: Instant, view: View) -> Option<Instant> {
+        match view {
+            View::Waiting | View::Queued { .. } => now.checked_add(self.read.max(TICK)),
+            // A wire may claim it late, and then the connect limit counts.
+            View::Called { tracked: true, .. } => {
+                self.called.checked_add(self.connect).filter(|at| *at > now)
+            }
+            View::Called { tracked: false, .. } | View::Sent { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
