@@ -1,5 +1,6 @@
 //! What HTTP requests and responses mean.
 #![cfg(feature = "http")]
+#![allow(clippy::unwrap_used, reason = "test helpers")]
 
 use std::time::{Duration, SystemTime};
 
