@@ -65,6 +65,12 @@ impl Process {
         self.leader.exited().await
     }
 
+    /// The same as a future of its own, which borrows nothing and may outlive the process.
+    pub fn exit(&self) -> impl Future<Output = Exit> + Send + use<> {
+        let end = self.leader.end();
+        async move { end.exited().await }
+    }
+
     /// How the server's own process ended, if it has.
     #[must_use]
     pub fn try_exited(&self) -> Option<Exit> {

@@ -3,13 +3,7 @@ use tokio::{
     runtime::Handle,
 };
 
-use super::{
-    error::SpawnError,
-    handle::Process,
-    spec::Spec,
-    sys::{Leader, StderrPipe},
-    watchdog::Watchdog,
-};
+use super::{error::SpawnError, handle::Process, spec::Spec, sys::Leader, watchdog::Watchdog};
 
 /// A server that was just started.
 #[derive(Debug)]
@@ -52,12 +46,11 @@ pub fn spawn(spec: &Spec, watchdog: &Watchdog, stderr_limit: usize) -> Result<Sp
         stderr_limit,
         watchdog.clone(),
     );
-    process
-        .stderr()
-        .drain(StderrPipe::new(pipes.stderr).map_err(failed)?);
+    let (stdin, stdout, stderr) = pipes.register().map_err(failed)?;
+    process.stderr().drain(stderr);
     Ok(Spawned {
         process,
-        stdin: ChildStdin::from_std(pipes.stdin).map_err(failed)?,
-        stdout: ChildStdout::from_std(pipes.stdout).map_err(failed)?,
+        stdin,
+        stdout,
     })
 }

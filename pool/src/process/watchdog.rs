@@ -68,7 +68,7 @@ impl Watchdog {
     /// The pid of the guarding process, while there is one.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.0.state().guard.as_ref().map(Guard::pid)
+        self.0.state().guard.as_ref().and_then(Guard::pid)
     }
 
     /// Starts the guarding process unless it runs.

@@ -16,7 +16,7 @@ const STUBBORN: &str = "trap '' TERM; setsid $HANG & $HANG & $HANG & cat; exec $
 #[tokio::test]
 async fn i03_a_dropped_process_is_killed_with_all_its_tree_process() {
     let stage = Stage::enter().await;
-    let server = stage.start_tree(STUBBORN, 4).await;
+    let server = stage.start_tree(STUBBORN, 1, 3).await;
 
     drop(server);
 
@@ -28,7 +28,7 @@ async fn i03_a_dropped_process_is_killed_with_all_its_tree_process() {
 fn i03_a_process_dropped_outside_any_runtime_is_killed_process() {
     let stage = Stage::enter_blocking();
     let runtime = runtime();
-    let server = runtime.block_on(stage.start_tree(STUBBORN, 4));
+    let server = runtime.block_on(stage.start_tree(STUBBORN, 1, 3));
 
     let dropped = thread::spawn(move || drop(server)).join();
 
@@ -41,7 +41,7 @@ fn i03_a_process_dropped_outside_any_runtime_is_killed_process() {
 fn i03_a_process_that_outlives_its_runtime_is_killed_when_dropped_process() {
     let stage = Stage::enter_blocking();
     let first = runtime();
-    let server = first.block_on(stage.start_tree(STUBBORN, 4));
+    let server = first.block_on(stage.start_tree(STUBBORN, 1, 3));
     drop(first);
 
     let again = runtime();
@@ -58,7 +58,7 @@ fn i03_a_process_that_outlives_its_runtime_is_killed_when_dropped_process() {
 fn i03_the_shutdown_of_a_runtime_kills_what_its_tasks_own_process() {
     let stage = Stage::enter_blocking();
     let dying = runtime();
-    let server = dying.block_on(stage.start_tree(STUBBORN, 4));
+    let server = dying.block_on(stage.start_tree(STUBBORN, 1, 3));
     dying.spawn(async move {
         let _server = server;
         pending::<()>().await;
@@ -74,7 +74,7 @@ fn i03_the_shutdown_of_a_runtime_kills_what_its_tasks_own_process() {
 fn a_process_that_outlived_its_runtime_can_still_be_shut_down() {
     let stage = Stage::enter_blocking();
     let first = runtime();
-    let server = first.block_on(stage.start_tree("$HANG & cat", 2));
+    let server = first.block_on(stage.start_tree("$HANG & cat", 1, 1));
     drop(first);
 
     drop(server.stdin);
@@ -89,7 +89,7 @@ async fn a_shutdown_dropped_in_any_step_still_kills() {
     let stage = Stage::enter().await;
     let step = Duration::from_millis(100);
     for millis in [0, 1, 50, 150, 250] {
-        let server = stage.start_tree(STUBBORN, 4).await;
+        let server = stage.start_tree(STUBBORN, 1, 3).await;
         let shutdown = server.process.shutdown(Grace::new(step, step, step));
 
         let cut = timeout(Duration::from_millis(millis), shutdown).await;
@@ -103,7 +103,9 @@ async fn a_shutdown_dropped_in_any_step_still_kills() {
 #[tokio::test]
 async fn a_killed_process_is_still_a_handle_that_says_how_it_ended() {
     let stage = Stage::enter().await;
-    let mut server = stage.start_tree("echo last words >&2; exec $HANG", 1).await;
+    let mut server = stage
+        .start_tree("echo last words >&2; exec $HANG", 0, 1)
+        .await;
     assert!(until(|| !server.process.stderr_tail().is_empty()).await);
 
     let sweep = server.process.kill_now();

@@ -104,15 +104,15 @@ async fn play(part: &str) {
     let stage = Stage::enter().await;
     let _servers = match part {
         "serves" | "loses its watchdog" => {
-            let gone = stage.start_tree("$HANG & cat", 2).await;
+            let gone = stage.start_tree("$HANG & cat", 1, 1).await;
             gone.process.shutdown(short()).await;
-            let mut servers = vec![stage.start_tree(IGNORES_ALL, 1).await];
-            servers.push(stage.start_tree("cat", 2).await);
-            servers.push(stage.start_tree(BEHIND_A_WRAPPER, 5).await);
-            servers.push(stage.start_tree(LEFT_THE_GROUP, 8).await);
+            let mut servers = vec![stage.start_tree(IGNORES_ALL, 0, 1).await];
+            servers.push(stage.start_tree("cat", 1, 1).await);
+            servers.push(stage.start_tree(BEHIND_A_WRAPPER, 3, 2).await);
+            servers.push(stage.start_tree(LEFT_THE_GROUP, 4, 4).await);
             servers
         }
-        "flushes" => vec![stage.start_tree(FLUSHES_ON_EOF, 1).await],
+        "flushes" => vec![stage.start_tree(FLUSHES_ON_EOF, 1, 0).await],
         "has no sh" => {
             let spec = Spec::new("/bin/sh").with_args(["-c", "read line", &stage.mark]);
             vec![spawn(&spec, &stage.watchdog, STDERR_LIMIT).unwrap()]
@@ -131,7 +131,7 @@ async fn play(part: &str) {
 
 async fn without_descriptors(stage: &Stage) {
     let server = stage
-        .start_tree("(trap '' TERM; exec $HANG) & cat", 2)
+        .start_tree("(trap '' TERM; exec $HANG) & cat", 1, 1)
         .await;
     let mut files = Vec::new();
     drop(server.stdin);

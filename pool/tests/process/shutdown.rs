@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use steadfast_pool::process::{Exit, Grace, Step};
 
-use super::support::{Stage, short, zombies};
+use super::support::{SOON, Stage, short, zombies};
 
 #[tokio::test]
 async fn i06_a_server_that_flushes_on_eof_gets_no_signal_process() {
@@ -13,6 +13,7 @@ async fn i06_a_server_that_flushes_on_eof_gets_no_signal_process() {
         .start_tree(
             "trap 'echo signal >> log' TERM INT HUP; cat; sleep 0.5; echo bye >> log",
             1,
+            0,
         )
         .await;
 
@@ -22,7 +23,7 @@ async fn i06_a_server_that_flushes_on_eof_gets_no_signal_process() {
     assert_eq!(stage.read("log"), "bye\n");
     assert_eq!((end.step, end.exit), (Step::Eof, Some(Exit::Code(0))));
     assert!(end.took >= Duration::from_millis(500), "{:?}", end.took);
-    assert!(end.took < Duration::from_millis(1500), "{:?}", end.took);
+    assert!(end.took < Grace::default().eof, "{:?}", end.took);
 }
 
 #[tokio::test]
@@ -31,7 +32,8 @@ async fn i06_a_server_that_ignores_eof_gets_sigterm_process() {
     let server = stage
         .start_tree(
             "trap 'echo term >> log; exit 7' TERM; echo up; $HANG & while :; do wait; done",
-            2,
+            1,
+            1,
         )
         .await;
 
@@ -46,14 +48,14 @@ async fn i06_a_server_that_ignores_eof_gets_sigterm_process() {
 #[tokio::test]
 async fn i06_a_server_that_ignores_everything_is_killed_in_bounded_time_process() {
     let stage = Stage::enter().await;
-    let server = stage.start_tree("trap '' TERM; exec $HANG", 1).await;
+    let server = stage.start_tree("trap '' TERM; exec $HANG", 0, 1).await;
 
     drop(server.stdin);
     let end = server.process.shutdown(short()).await;
 
     assert_eq!((end.step, end.exit), (Step::Kill, Some(Exit::Signal(9))));
     assert!(end.took >= short().eof + short().term, "{:?}", end.took);
-    assert!(end.took < Duration::from_secs(2), "{:?}", end.took);
+    assert!(end.took < SOON, "{:?}", end.took);
     assert_eq!(end.survivors, Some(0));
 }
 
@@ -63,7 +65,8 @@ async fn i01_wrapper_server_and_a_helper_that_ignores_sigterm_all_end_process() 
     let server = stage
         .start_tree(
             r#"exec 3<&0; sh -c '(trap "" TERM; exec $HANG) & cat; : '$0 <&3 & wait"#,
-            3,
+            2,
+            1,
         )
         .await;
 
@@ -79,7 +82,7 @@ async fn i01_wrapper_server_and_a_helper_that_ignores_sigterm_all_end_process() 
 #[tokio::test]
 async fn children_left_by_a_clean_exit_get_sigterm_at_once() {
     let stage = Stage::enter().await;
-    let server = stage.start_tree("$HANG & $HANG & cat", 3).await;
+    let server = stage.start_tree("$HANG & $HANG & cat", 1, 2).await;
 
     drop(server.stdin);
     let end = server.process.shutdown(Grace::default()).await;
@@ -87,7 +90,7 @@ async fn children_left_by_a_clean_exit_get_sigterm_at_once() {
     assert_eq!((end.step, end.exit), (Step::Term, Some(Exit::Code(0))));
     assert!(stage.alive().is_empty(), "{:?}", stage.alive());
     // Not after the two seconds that the server itself would have had.
-    assert!(end.took < Duration::from_millis(1500), "{:?}", end.took);
+    assert!(end.took < Grace::default().eof, "{:?}", end.took);
 }
 
 #[tokio::test]
@@ -106,9 +109,9 @@ async fn what_left_the_group_ends_with_the_server() {
             "(setsid sh -c \"env -i $HANG; :\" &); cat",
         ),
     ] {
-        let processes = if case.ends_with("marked one") { 3 } else { 2 };
+        let shells = if case.ends_with("marked one") { 2 } else { 1 };
         let mut server = stage
-            .start_tree(&format!("{script}; : $HANG"), processes)
+            .start_tree(&format!("{script}; : $HANG"), shells, 1)
             .await;
 
         // A parent that ends first takes the proof along, if the mark is wiped.
@@ -117,7 +120,7 @@ async fn what_left_the_group_ends_with_the_server() {
         let end = server.process.shutdown(short()).await;
 
         assert!(stage.alive().is_empty(), "{case}: {:?}", stage.alive());
-        assert_eq!(end.sweep.found, Some(processes - 1), "{case}");
+        assert_eq!(end.sweep.found, Some(shells), "{case}");
         assert!(end.sweep.is_complete(), "{case}: {:?}", end.sweep);
         assert_eq!(end.survivors, Some(0), "{case}");
     }

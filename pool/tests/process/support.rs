@@ -39,6 +39,7 @@ pub(crate) struct Seen {
     pub(crate) pid: u32,
     pub(crate) ppid: u32,
     pub(crate) state: String,
+    pub(crate) hangs: bool,
 }
 
 impl Stage {
@@ -91,10 +92,14 @@ impl Stage {
         spawn(&self.sh(script), &self.watchdog, STDERR_LIMIT).unwrap()
     }
 
-    /// Starts it and waits until so many processes of it run.
-    pub(crate) async fn start_tree(&self, script: &str, processes: usize) -> Spawned {
+    /// Starts it and waits until so many processes of this test run: shells, and `$HANG`s that have
+    /// become what they are (a shell that is about to be one has not left its group yet).
+    pub(crate) async fn start_tree(&self, script: &str, shells: usize, hangs: usize) -> Spawned {
         let spawned = self.start(script);
-        let enough = || self.alive().len() == processes;
+        let enough = || {
+            let alive = self.alive();
+            alive.len() == shells + hangs && alive.iter().filter(|seen| seen.hangs).count() == hangs
+        };
         assert!(until(enough).await, "tree: {:?}", self.alive());
         spawned
     }
@@ -142,11 +147,13 @@ pub(crate) fn kill(pid: u32, signal: &str) {
 
 /// Processes with `mark` in their arguments. A zombie has no arguments any more.
 pub(crate) fn alive(mark: &str) -> Vec<Seen> {
-    let has_mark = |seen: &Seen| {
+    let marked = |mut seen: Seen| {
         let args = fs::read(format!("/proc/{}/cmdline", seen.pid)).unwrap_or_default();
-        args.windows(mark.len()).any(|part| part == mark.as_bytes())
+        seen.hangs = args.starts_with(b"sleep\0");
+        let found = args.windows(mark.len()).any(|part| part == mark.as_bytes());
+        found.then_some(seen)
     };
-    processes().into_iter().filter(has_mark).collect()
+    processes().into_iter().filter_map(marked).collect()
 }
 
 /// Our own children that have ended and were not waited for.
@@ -168,5 +175,11 @@ fn seen(pid: u32) -> Option<Seen> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.to_owned();
     let ppid = fields.next()?.parse().ok()?;
-    Some(Seen { pid, ppid, state })
+    let hangs = false;
+    Some(Seen {
+        pid,
+        ppid,
+        state,
+        hangs,
+    })
 }

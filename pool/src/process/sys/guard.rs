@@ -51,8 +51,8 @@ impl Guard {
         Ok(guard)
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    pub(crate) fn pid(&self) -> Option<u32> {
+        Some(self.child.id())
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
@@ -67,7 +67,7 @@ impl Guard {
     /// Runs `notice` when the process ends. Outside a runtime nobody notices.
     pub(crate) fn on_death(&self, notice: impl FnOnce() + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
-            let watch = Watch::new(self.pid());
+            let watch = Watch::new(self.child.id());
             runtime.spawn(async move {
                 watch.changed().await;
                 notice();

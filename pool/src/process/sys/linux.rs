@@ -11,7 +11,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal},
+    process::{Pid, PidfdFlags, WaitId, kill_process, pidfd_open, pidfd_send_signal},
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
@@ -61,6 +61,14 @@ impl Watch {
                 &mut [PollFd::new(fd.get_ref(), PollFlags::IN)],
                 Some(&limit),
             );
+        }
+    }
+
+    /// What to wait for: the descriptor, since it is never reused.
+    pub(super) fn wait_id(&self, pid: Pid) -> WaitId<'_> {
+        match &self.0 {
+            Some(fd) => WaitId::PidFd(fd.get_ref().as_fd()),
+            None => WaitId::Pid(pid),
         }
     }
 }

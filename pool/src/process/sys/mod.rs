@@ -1,16 +1,30 @@
 //! The thin platform calls: to start a process, to watch it end, to signal, to read the table.
 //! What is signalled, in which order and by what proof is decided by the callers.
+//!
+//! Linux is what is tested. The others are type-checked by hand (`portable.rs` also runs on Linux)
+//! and compiled in no CI.
 
 #[cfg(unix)]
 mod guard;
-#[cfg(target_os = "linux")]
-mod linux;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
 use self::linux as platform;
 
+#[cfg(all(unix, not(target_os = "linux")))]
+mod portable;
+#[cfg(all(unix, not(target_os = "linux")))]
+use self::portable as platform;
+
+#[cfg(windows)]
+mod windows;
+
+#[cfg(windows)]
+pub(super) use self::windows::{Guard, Leader, StderrPipe, is_alive, signal, table};
+#[cfg(unix)]
 pub(super) use self::{
     guard::Guard,
     platform::{is_alive, signal, table},
@@ -25,6 +39,10 @@ pub(super) enum Signal {
 }
 
 /// What became of a signal to one process.
+#[cfg_attr(
+    windows,
+    allow(dead_code, reason = "a job object gets it, not a process")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     Delivered,

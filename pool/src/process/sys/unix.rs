@@ -3,17 +3,20 @@
 use std::{
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio},
-    sync::OnceLock,
+    process::{self, Child, Command, Stdio},
+    sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
 
 use rustix::process::{
-    Pid, Signal as Number, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
-    waitid,
+    Pid, Signal as Number, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid,
 };
-use tokio::{net::unix::pipe, time::sleep};
+use tokio::{
+    net::unix::pipe,
+    process::{ChildStdin, ChildStdout},
+    time::sleep,
+};
 
 use super::{
     super::{exit::Exit, spec::Spec, table::Identity},
@@ -28,6 +31,12 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Leader {
     child: Option<Child>,
+    end: Arc<End>,
+}
+
+/// How a leader ends, for whoever waits for it; it may outlive the leader.
+#[derive(Debug)]
+pub(crate) struct End {
     id: Identity,
     exit: OnceLock<Exit>,
     watch: platform::Watch,
@@ -40,9 +49,9 @@ pub(crate) struct StderrPipe(pipe::Receiver);
 /// The host's ends of a server's three pipes.
 #[derive(Debug)]
 pub(crate) struct Pipes {
-    pub(crate) stdin: ChildStdin,
-    pub(crate) stdout: ChildStdout,
-    pub(crate) stderr: ChildStderr,
+    stdin: process::ChildStdin,
+    stdout: process::ChildStdout,
+    stderr: process::ChildStderr,
 }
 
 // === impl Leader ===
@@ -70,25 +79,26 @@ impl Leader {
             .zip(child.stdout.take())
             .zip(child.stderr.take());
         let pid = child.id();
+        let found = platform::identity(pid);
+        // Without a start time (no /proc) the group is ours all the same, until it is reaped.
+        let id = found.as_ref().ok().copied().flatten();
         let mut leader = Self {
-            // Without a start time (no /proc) the group is ours all the same, until it is reaped.
-            id: Identity { pid, start: 0 },
             child: Some(child),
-            exit: OnceLock::new(),
-            watch: platform::Watch::new(pid),
+            end: Arc::new(End {
+                id: id.unwrap_or(Identity { pid, start: 0 }),
+                exit: OnceLock::new(),
+                watch: platform::Watch::new(pid),
+            }),
         };
-        match (platform::identity(pid), pipes) {
-            (Ok(id), Some(((stdin, stdout), stderr))) => {
-                leader.id = id.unwrap_or(leader.id);
-                Ok((
-                    leader,
-                    Pipes {
-                        stdin,
-                        stdout,
-                        stderr,
-                    },
-                ))
-            }
+        match (found, pipes) {
+            (Ok(_), Some(((stdin, stdout), stderr))) => Ok((
+                leader,
+                Pipes {
+                    stdin,
+                    stdout,
+                    stderr,
+                },
+            )),
             (id, _) => {
                 let _ = leader.signal_group(Signal::Kill);
                 leader.reap();
@@ -100,55 +110,32 @@ impl Leader {
     }
 
     pub(crate) fn id(&self) -> Identity {
-        self.id
+        self.end.id
+    }
+
+    /// How it ends, apart from the leader itself.
+    pub(crate) fn end(&self) -> Arc<End> {
+        Arc::clone(&self.end)
     }
 
     /// Resolves when the process has ended. Cancel safe; any number may wait.
     pub(crate) async fn exited(&self) -> Exit {
-        loop {
-            if let Some(exit) = self.try_exited() {
-                return exit;
-            }
-            self.watch.changed().await;
-            if let Some(exit) = self.try_exited() {
-                return exit;
-            }
-            // Nothing tells us, or we were told before it can be waited for (a debugger has it).
-            sleep(POLL).await;
-        }
+        self.end.exited().await
     }
 
     /// The same without waiting. Does not reap.
     pub(crate) fn try_exited(&self) -> Option<Exit> {
-        if let Some(exit) = self.exit.get() {
-            return Some(*exit);
-        }
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        let exit = match waitid(WaitId::Pid(pid(self.id.pid)?), options) {
-            Ok(None) => return None,
-            Ok(Some(status)) => exit_of(&status),
-            // Somebody else reaped it.
-            Err(rustix::io::Errno::CHILD) => Exit::Unknown,
-            Err(_) => return None,
-        };
-        Some(*self.exit.get_or_init(|| exit))
+        self.end.try_exited()
     }
 
     /// The same, blocking for about `limit` at most, twice that without a pidfd that works.
     pub(crate) fn wait_blocking(&self, limit: Duration) -> Option<Exit> {
-        self.watch.wait(limit);
-        for _ in 0..limit.as_millis() / POLL.as_millis() {
-            if self.try_exited().is_some() {
-                break;
-            }
-            thread::sleep(POLL);
-        }
-        self.try_exited()
+        self.end.wait_blocking(limit)
     }
 
     /// Signals the whole group, while its id is certainly ours.
     pub(crate) fn signal_group(&self, signal: Signal) -> io::Result<()> {
-        let Some(pid) = pid(self.id.pid).filter(|_| self.is_pinned()) else {
+        let Some(pid) = pid(self.end.id.pid).filter(|_| self.is_pinned()) else {
             return Ok(());
         };
         if signal == Signal::Kill {
@@ -186,14 +173,70 @@ impl Leader {
     }
 }
 
+// === impl End ===
+
+impl End {
+    /// Resolves when the process has ended. Cancel safe; any number may wait.
+    pub(crate) async fn exited(&self) -> Exit {
+        loop {
+            if let Some(exit) = self.try_exited() {
+                return exit;
+            }
+            self.watch.changed().await;
+            if let Some(exit) = self.try_exited() {
+                return exit;
+            }
+            // Nothing tells us, or we were told before it can be waited for (a debugger has it).
+            sleep(POLL).await;
+        }
+    }
+
+    /// The same without waiting. Does not reap.
+    pub(crate) fn try_exited(&self) -> Option<Exit> {
+        if let Some(exit) = self.exit.get() {
+            return Some(*exit);
+        }
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let pid = pid(self.id.pid)?;
+        let exit = match waitid(self.watch.wait_id(pid), options) {
+            Ok(None) => return None,
+            Ok(Some(status)) => exit_of(&status),
+            // Somebody else reaped it.
+            Err(rustix::io::Errno::CHILD) => Exit::Unknown,
+            Err(_) => return None,
+        };
+        Some(*self.exit.get_or_init(|| exit))
+    }
+
+    /// The same, blocking for about `limit` at most, twice that without a pidfd that works.
+    pub(crate) fn wait_blocking(&self, limit: Duration) -> Option<Exit> {
+        self.watch.wait(limit);
+        for _ in 0..limit.as_millis() / POLL.as_millis() {
+            if self.try_exited().is_some() {
+                break;
+            }
+            thread::sleep(POLL);
+        }
+        self.try_exited()
+    }
+}
+
+// === impl Pipes ===
+
+impl Pipes {
+    /// Registers them with the current runtime.
+    pub(crate) fn register(self) -> io::Result<(ChildStdin, ChildStdout, StderrPipe)> {
+        Ok((
+            ChildStdin::from_std(self.stdin)?,
+            ChildStdout::from_std(self.stdout)?,
+            StderrPipe(pipe::Receiver::from_owned_fd(OwnedFd::from(self.stderr))?),
+        ))
+    }
+}
+
 // === impl StderrPipe ===
 
 impl StderrPipe {
-    /// Registers the pipe with the current runtime.
-    pub(crate) fn new(stderr: ChildStderr) -> io::Result<Self> {
-        pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)).map(Self)
-    }
-
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.0.readable().await
     }
