@@ -51,6 +51,18 @@ impl Key {
         }
     }
 
+    /// A key that is nobody else's: that of `config` for the one session with this number.
+    pub(crate) fn private(config: &ServerConfig, session: u64) -> Self {
+        let Self { name, fingerprint } = Self::new(config, None);
+        let mut digest = KeyedDigest::new("private");
+        digest.bytes(&fingerprint);
+        digest.bytes(&session.to_le_bytes());
+        Self {
+            name,
+            fingerprint: digest.finish(),
+        }
+    }
+
     /// The server's name.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {

@@ -41,6 +41,16 @@ pub enum IdempotencyPolicy {
     Deduplicated,
 }
 
+// === impl IdempotencyPolicy ===
+
+impl IdempotencyPolicy {
+    /// Whether a key is sent with each call.
+    #[must_use]
+    pub const fn sends(self) -> bool {
+        matches!(self, Self::Send | Self::Deduplicated)
+    }
+}
+
 /// What `steadfast` holds for one server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {

@@ -1,0 +1,236 @@
+//! A call to a tool.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use steadfast_classify::{Call, CallContext, Effect, Limits};
+
+/// A call to a tool of one server.
+///
+/// Cheap to clone: arguments are shared, and their digest is computed once, where it is
+/// needed. It is tracked by default, so that a call that never left can be told from one
+/// that may have run. Neither `Debug` nor any error shows the arguments.
+///
+/// Made by [`Lease::tool`](crate::Lease::tool), it knows what the configuration and the
+/// server say about the tool; made by [`new`](Self::new) it is
+/// [`NonIdempotent`](Effect::NonIdempotent) until told otherwise.
+#[derive(Clone)]
+pub struct ToolCall {
+    server: Option<Arc<str>>,
+    tool: Arc<str>,
+    asker: Option<Arc<str>>,
+    arguments: Option<Arc<Arguments>>,
+    effect: Effect,
+    cacheable: Option<bool>,
+    send_key: bool,
+    context: CallContext,
+}
+
+/// The arguments of a call with their digest beside them.
+struct Arguments {
+    object: JsonObject,
+    digest: OnceLock<[u8; 32]>,
+}
+
+// === impl ToolCall ===
+
+impl ToolCall {
+    /// A call without arguments, of which nothing is known.
+    #[must_use]
+    pub fn new(tool: impl Into<Arc<str>>) -> Self {
+        Self {
+            server: None,
+            tool: tool.into(),
+            asker: None,
+            arguments: None,
+            effect: Effect::NonIdempotent,
+            cacheable: None,
+            send_key: false,
+            context: CallContext::tracked(),
+        }
+    }
+
+    /// Sets the arguments.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: JsonObject) -> Self {
+        self.arguments = Some(Arc::new(Arguments {
+            object: arguments,
+            digest: OnceLock::new(),
+        }));
+        self
+    }
+
+    /// Says what the call does. The caller's word goes before the configuration's and
+    /// the server's.
+    #[must_use]
+    pub const fn with_effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Says whether an old answer is acceptable when there is no new one. Without it,
+    /// only answers of read-only calls are kept.
+    #[must_use]
+    pub const fn with_cacheable(mut self, cacheable: bool) -> Self {
+        self.cacheable = Some(cacheable);
+        self
+    }
+
+    /// Gives the call limits of its own. Each one that is set replaces the configured
+    /// one; the others stay.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        let limits = match self.context.limits() {
+            Some(configured) => limits.or(configured),
+            None => limits,
+        };
+        self.context.set_limits(Arc::new(limits));
+        self
+    }
+
+    /// Sends the idempotency key of the logical call to the server, in `_meta`, the same
+    /// on each attempt. Of use only with a server that knows it. Default: it is not sent.
+    #[must_use]
+    pub const fn with_idempotency_key(mut self, send: bool) -> Self {
+        self.send_key = send;
+        self
+    }
+
+    pub(crate) fn for_server(mut self, server: Arc<str>, asker: Arc<str>) -> Self {
+        self.server = Some(server);
+        self.asker = Some(asker);
+        self
+    }
+
+    pub(crate) fn with_configured_limits(mut self, limits: Option<Arc<Limits>>) -> Self {
+        if let Some(limits) = limits {
+            self.context.set_limits(limits);
+        }
+        self
+    }
+
+    pub(crate) const fn with_configured_cacheable(mut self, cacheable: Option<bool>) -> Self {
+        self.cacheable = cacheable;
+        self
+    }
+
+    /// The server it is for, if it was made by a lease.
+    #[must_use]
+    pub const fn server(&self) -> Option<&Arc<str>> {
+        self.server.as_ref()
+    }
+
+    /// The tool.
+    #[must_use]
+    pub const fn tool(&self) -> &Arc<str> {
+        &self.tool
+    }
+
+    /// The session that asks, if it was made by a lease.
+    #[must_use]
+    pub const fn asker(&self) -> Option<&Arc<str>> {
+        self.asker.as_ref()
+    }
+
+    /// The arguments, if there are any.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&JsonObject> {
+        self.arguments.as_ref().map(|arguments| &arguments.object)
+    }
+
+    /// Whether an old answer is acceptable; `None` leaves that to the effect.
+    #[must_use]
+    pub const fn cacheable(&self) -> Option<bool> {
+        self.cacheable
+    }
+
+    /// Whether the idempotency key is to be sent.
+    #[must_use]
+    pub const fn sends_idempotency_key(&self) -> bool {
+        self.send_key
+    }
+
+    /// A digest of the arguments: equal for arguments that are equal as JSON, whatever
+    /// the order of their members. Computed on first use and shared by all clones.
+    #[must_use]
+    pub fn arguments_digest(&self) -> [u8; 32] {
+        match &self.arguments {
+            None => digest(&JsonObject::new()),
+            Some(arguments) => *arguments.digest.get_or_init(|| digest(&arguments.object)),
+        }
+    }
+}
+
+impl Call for ToolCall {
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn context(&self) -> Option<&CallContext> {
+        Some(&self.context)
+    }
+
+    fn context_mut(&mut self) -> Option<&mut CallContext> {
+        Some(&mut self.context)
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall")
+            .field("server", &self.server)
+            .field("tool", &self.tool)
+            .field("effect", &self.effect)
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
+}
+
+fn digest(object: &JsonObject) -> [u8; 32] {
+    let mut sha = Sha256::new();
+    feed_object(&mut sha, object);
+    sha.finalize().into()
+}
+
+/// Feeds a value so that no two different ones give the same bytes: each begins with
+/// its kind, and what has a length says it first.
+fn feed(sha: &mut Sha256, value: &Value) {
+    match value {
+        Value::Null => sha.update(b"n"),
+        Value::Bool(true) => sha.update(b"t"),
+        Value::Bool(false) => sha.update(b"f"),
+        Value::Number(number) => feed_text(sha, b'#', &number.to_string()),
+        Value::String(text) => feed_text(sha, b'"', text),
+        Value::Array(items) => {
+            feed_length(sha, b'[', items.len());
+            items.iter().for_each(|item| feed(sha, item));
+        }
+        Value::Object(object) => feed_object(sha, object),
+    }
+}
+
+fn feed_object(sha: &mut Sha256, object: &JsonObject) {
+    feed_length(sha, b'{', object.len());
+    let mut members: Vec<_> = object.iter().collect();
+    // Sorted here: a feature of serde_json keeps members in the order of the text.
+    members.sort_unstable_by_key(|(name, _)| *name);
+    for (name, value) in members {
+        feed_text(sha, b'"', name);
+        feed(sha, value);
+    }
+}
+
+fn feed_text(sha: &mut Sha256, kind: u8, text: &str) {
+    feed_length(sha, kind, text.len());
+    sha.update(text.as_bytes());
+}
+
+fn feed_length(sha: &mut Sha256, kind: u8, length: usize) {
+    sha.update([kind]);
+    sha.update((length as u64).to_le_bytes());
+}

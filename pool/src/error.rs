@@ -1,0 +1,89 @@
+//! The reasons for which the pool itself refuses or puts off.
+
+use std::{error::Error, fmt};
+
+use steadfast_classify::{Class, Failure};
+
+use crate::entry::Shut;
+
+/// There is no connection yet.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct NotYet {
+    /// Why the last connection, or the last attempt to get one, ended.
+    pub last: Option<Failure>,
+    /// Whether so many attempts failed that only one is made from time to time.
+    pub failed: bool,
+}
+
+/// The pool takes no more calls for this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The pool is draining, or has been drained.
+    #[error("the pool is draining")]
+    Draining,
+    /// The server was taken out of the pool.
+    #[error("the server was removed from the pool")]
+    Retired,
+    /// The session was closed.
+    #[error("the session is closed")]
+    SessionClosed,
+    /// The session's filter keeps the tool out.
+    #[error("the tool is excluded by the configuration of this session")]
+    Excluded,
+}
+
+// === impl NotYet ===
+
+impl NotYet {
+    pub(crate) const fn paused(last: Option<Failure>, failed: bool) -> Self {
+        Self { last, failed }
+    }
+
+    pub(crate) const fn waited() -> Self {
+        Self {
+            last: None,
+            failed: false,
+        }
+    }
+}
+
+impl fmt::Display for NotYet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.failed {
+            "the server keeps failing"
+        } else {
+            "the connection is not there yet"
+        })?;
+        match self.last.as_ref().and_then(Error::source) {
+            Some(last) => write!(f, " ({last})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for NotYet {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.last.as_ref().map(|last| last as _)
+    }
+}
+
+/// `permanent` tells a fallback that this is not a fault of the server's that an older
+/// answer could hide.
+pub(crate) fn refused(why: Refused) -> Failure {
+    let failure = Failure::new(Class::Rejected)
+        .with_layer("pool")
+        .with_source(why);
+    match why {
+        Refused::SessionClosed | Refused::Excluded => failure.with_permanent(),
+        Refused::Draining | Refused::Retired => failure,
+    }
+}
+
+pub(crate) fn shut(shut: Shut) -> Failure {
+    refused(match shut {
+        Shut::Retired => Refused::Retired,
+        Shut::Drained => Refused::Draining,
+    })
+}

@@ -1,0 +1,148 @@
+//! Sessions and the seats they hold.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use steadfast_classify::Failure;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    ServerConfig,
+    entry::Station,
+    error::{Refused, refused},
+};
+
+/// Numbers for scopes and seats, unique in this process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A session's right to hold seats. Once it is closed nothing can be attached to it,
+/// whatever is in flight.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    number: u64,
+    id: Arc<str>,
+    closed: CancellationToken,
+    /// `None` once it is closed.
+    seats: Mutex<Option<HashMap<u64, Weak<Seat>>>>,
+}
+
+/// One place at one station. Given up exactly once: by its last holder, or by the end of
+/// its session.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    number: u64,
+    scope: Arc<Scope>,
+    station: Arc<Station>,
+    config: ServerConfig,
+    released: AtomicBool,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    pub(crate) fn new(id: Arc<str>) -> Arc<Self> {
+        Arc::new(Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            id,
+            closed: CancellationToken::new(),
+            seats: Mutex::new(Some(HashMap::new())),
+        })
+    }
+
+    /// Tells this session from any other of the same name.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) const fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// Resolves when the session is closed.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Takes a seat at the station that `station` gives. That runs, and the seat is
+    /// attached, in one critical section with the check that the session is open.
+    pub(crate) fn seat(
+        self: &Arc<Self>,
+        config: &ServerConfig,
+        station: impl FnOnce() -> Result<Arc<Station>, Failure>,
+    ) -> Result<Arc<Seat>, Failure> {
+        let mut seats = self.seats();
+        let Some(seats) = seats.as_mut() else {
+            return Err(refused(Refused::SessionClosed));
+        };
+        let seat = Arc::new(Seat {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            scope: Arc::clone(self),
+            // Attached already: a station that nobody holds may be forgotten.
+            station: station()?,
+            config: config.clone(),
+            released: AtomicBool::new(false),
+        });
+        seats.insert(seat.number, Arc::downgrade(&seat));
+        Ok(seat)
+    }
+
+    /// Gives up all seats, and ends the calls that run on them.
+    pub(crate) fn close(&self) {
+        let seats = self.seats().take();
+        self.closed.cancel();
+        for seat in seats.into_iter().flatten() {
+            if let Some(seat) = seat.1.upgrade() {
+                seat.release();
+            }
+        }
+    }
+
+    fn forget(&self, number: u64) {
+        if let Some(seats) = self.seats().as_mut() {
+            seats.remove(&number);
+        }
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Option<HashMap<u64, Weak<Seat>>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    pub(crate) const fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
+    pub(crate) const fn station(&self) -> &Arc<Station> {
+        &self.station
+    }
+
+    /// The configuration this session asked with: its filter, trust and limits.
+    pub(crate) const fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    fn release(&self) {
+        if !self.released.swap(true, Ordering::AcqRel) {
+            self.station.detach();
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.release();
+        self.scope.forget(self.number);
+    }
+}

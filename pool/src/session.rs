@@ -1,0 +1,113 @@
+//! One agent session's scope in a pool.
+
+use std::{fmt, sync::Arc};
+
+use futures::future::join_all;
+use steadfast_classify::Failure;
+
+use crate::{Lease, ServerConfig, pool::Shared, seat::Scope};
+
+/// One agent session's scope in a pool: everything it leased is given up with it.
+///
+/// Closing it, or dropping it, releases its leases and no others; its running calls are
+/// cancelled on the wire, and nothing can be attached to it any more, whatever is still
+/// being started for it.
+pub struct Session {
+    scope: Arc<Scope>,
+    pool: Arc<Shared>,
+    isolation: Option<Arc<str>>,
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(crate) fn new(id: Arc<str>, pool: Arc<Shared>) -> Self {
+        Self {
+            scope: Scope::new(id),
+            pool,
+            isolation: None,
+        }
+    }
+
+    /// Shares connections only with sessions of the same tag: a user, a workspace.
+    /// Default: with all.
+    #[must_use]
+    pub fn with_isolation(mut self, tag: impl Into<Arc<str>>) -> Self {
+        self.isolation = Some(tag.into());
+        self
+    }
+
+    /// The name this session was opened with.
+    #[must_use]
+    pub fn id(&self) -> &Arc<str> {
+        self.scope.id()
+    }
+
+    /// A seat at the server, at once. The first call on it starts the server where it
+    /// does not run, so that a failed start is a failed *call*, with its retries and its
+    /// fallback.
+    ///
+    /// # Errors
+    ///
+    /// If the session is closed or the pool is draining.
+    pub fn lease(&self, config: &ServerConfig) -> Result<Lease, Failure> {
+        let seat = self.scope.seat(config, || {
+            self.pool
+                .attach(config, &self.scope, self.isolation.as_deref())
+        })?;
+        Ok(Lease::new(seat))
+    }
+
+    /// A seat at a server that runs: starts it, or waits for whoever is starting it.
+    ///
+    /// # Errors
+    ///
+    /// If the server could not be started within its start limit (`NotSent`), no slot is
+    /// free, the session was closed or the pool is draining (`Rejected`).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early it gives up its seat. The start goes on while somebody else waits
+    /// for it; with the last waiter it is called off and what was started is killed.
+    pub async fn acquire(&self, config: &ServerConfig) -> Result<Lease, Failure> {
+        let lease = self.lease(config)?;
+        lease.ready().await?;
+        Ok(lease)
+    }
+
+    /// The same for many servers at once. One that is missing or slow does not hold up
+    /// or take down the others: each result stands for itself, in the order of `configs`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_all<'a>(
+        &self,
+        configs: impl IntoIterator<Item = &'a ServerConfig>,
+    ) -> Vec<(Arc<str>, Result<Lease, Failure>)> {
+        let acquires = configs.into_iter().map(async |config| {
+            let lease = self.acquire(config).await;
+            (Arc::clone(config.name()), lease)
+        });
+        join_all(acquires).await
+    }
+
+    /// Gives up every lease of this session. What [`Drop`] does too.
+    pub fn close(&self) {
+        self.scope.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", self.id())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! The wire: what is queued, sent and answered on one connection, by request.
+//!
+//! `rmcp` spawns a task per message and lets them race for the writer, so that a cancel
+//! can overtake its request and nobody can say what was sent. Here, sending only
+//! enqueues, and one task writes, first in first out, asking the [`Flight`] of each
+//! request just before its first byte:
+//!
+//! ```text
+//! rmcp ── send() ──► outbox ── writer task ──► server's input
+//!                       ▲                          │
+//!            abandon() ─┘ (takes back, or tells)   │
+//! rmcp ◄─ receive() ─ inbox ◄── reader task ◄── server's output
+//! ```
+//!
+//! So a call behind a stuck pipe is provably not sent, a cancel follows its request, and
+//! an answer is marked as such before anybody is told that the connection is gone.
+//!
+//! [`Flight`]: steadfast_classify::Flight
+
+mod exchange;
+mod framing;
+mod reader;
+mod trace;
+mod transport;
+mod writer;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use exchange::{Exchange, Outgoing, Rx, Tx};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{Notify, mpsc, watch},
+    task::{AbortHandle, JoinHandle},
+    time,
+};
+
+pub(crate) use exchange::Traffic;
+pub(crate) use framing::Framing;
+pub(crate) use trace::Trace;
+pub(crate) use transport::{WireClosed, WireTransport};
+
+/// How many messages may wait between the reader and `rmcp`. Beyond that the server is
+/// not read from: what it sends faster stays in its pipe.
+const INBOX: usize = 64;
+
+/// How long a closing wire waits for what is already queued (cancel notices) to be
+/// written, before it closes the server's input all the same.
+const FLUSH: Duration = Duration::from_millis(250);
+
+/// One connection's traffic, shared by its two tasks, its transport and its calls.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    exchange: Mutex<Exchange>,
+    queued: Notify,
+    /// Answers made up for `rmcp`, so that it forgets an abandoned request.
+    replies: mpsc::UnboundedSender<Rx>,
+    ended: watch::Sender<Option<Ended>>,
+    tools_changed: watch::Sender<u64>,
+}
+
+/// The two tasks of a wire; dropping it ends them, and with them the connection.
+#[derive(Debug)]
+pub(crate) struct WireTasks {
+    wire: Arc<Wire>,
+    reader: AbortHandle,
+    writer: JoinHandle<()>,
+}
+
+/// Why a wire carries nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The server closed its output.
+    OutputClosed,
+    /// The server's output could not be read.
+    ReadFailed,
+    /// The server's input could not be written.
+    WriteFailed,
+    /// We closed it.
+    Closed,
+}
+
+// === impl Wire ===
+
+impl Wire {
+    /// Starts the two tasks over a pair of streams.
+    ///
+    /// Must be called within a tokio runtime.
+    pub(crate) fn start<R, W>(
+        output: R,
+        input: W,
+        framing: Framing,
+    ) -> (Arc<Self>, WireTasks, WireTransport)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (replies, made_up) = mpsc::unbounded_channel();
+        let (inbox, received) = mpsc::channel(INBOX);
+        let wire = Arc::new(Self {
+            exchange: Mutex::default(),
+            queued: Notify::new(),
+            replies,
+            ended: watch::Sender::new(None),
+            tools_changed: watch::Sender::default(),
+        });
+        let reader = tokio::spawn(reader::run(Arc::clone(&wire), output, inbox, framing));
+        let writer = tokio::spawn(writer::run(Arc::clone(&wire), input));
+        let tasks = WireTasks {
+            wire: Arc::clone(&wire),
+            reader: reader.abort_handle(),
+            writer,
+        };
+        let transport = WireTransport::new(Arc::clone(&wire), received, made_up);
+        (wire, tasks, transport)
+    }
+
+    /// Puts a message of `rmcp` into the outbox.
+    fn send(&self, message: Tx) -> Result<(), WireClosed> {
+        let reply = self.exchange().send(message)?;
+        self.reply(reply);
+        self.queued.notify_one();
+        Ok(())
+    }
+
+    /// Gives up on a call: takes it back if it was not begun to be sent, else tells the
+    /// server, once, behind everything that is queued already. Never waits.
+    pub(crate) fn abandon(&self, trace: &Trace, reason: &str) {
+        let reply = self.exchange().abandon(trace, reason);
+        self.reply(reply);
+        self.queued.notify_one();
+    }
+
+    /// What the connection has seen so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.exchange().traffic()
+    }
+
+    /// How often the server said that its list of tools had changed.
+    pub(crate) fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.tools_changed.subscribe()
+    }
+
+    /// Resolves once nothing more can come or go on this wire.
+    ///
+    /// Every answer that was read before is marked on its flight by then.
+    pub(crate) async fn ended(&self) -> Ended {
+        let mut ended = self.ended.subscribe();
+        let seen = ended.wait_for(Option::is_some).await;
+        seen.ok().and_then(|seen| *seen).unwrap_or(Ended::Closed)
+    }
+
+    fn end(&self, why: Ended) {
+        self.exchange().close();
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            ended.get_or_insert(why);
+            first
+        });
+        self.queued.notify_one();
+    }
+
+    /// The next message to write; `None` once the wire is closed and the outbox is empty.
+    async fn next(&self) -> Option<Outgoing> {
+        loop {
+            let (next, replies) = self.exchange().next();
+            replies
+                .into_iter()
+                .for_each(|reply| self.reply(Some(reply)));
+            match next {
+                exchange::Next::Write(outgoing) => return Some(outgoing),
+                exchange::Next::Closed => return None,
+                exchange::Next::Empty => self.queued.notified().await,
+            }
+        }
+    }
+
+    fn reply(&self, reply: Option<Rx>) {
+        if let Some(reply) = reply {
+            // Nobody to tell: the connection is being torn down.
+            let _ = self.replies.send(reply);
+        }
+    }
+
+    fn exchange(&self) -> MutexGuard<'_, Exchange> {
+        self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl WireTasks ===
+
+impl WireTasks {
+    /// Closes the server's input, after what is queued, and at the latest after a bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early, it closes at once.
+    pub(crate) async fn close_input(&mut self) {
+        self.wire.end(Ended::Closed);
+        // A stuck pipe takes nothing more, however long one waits.
+        let _ = time::timeout(FLUSH, &mut self.writer).await;
+        self.writer.abort();
+    }
+}
+
+impl Drop for WireTasks {
+    fn drop(&mut self) {
+        self.wire.end(Ended::Closed);
+        self.writer.abort();
+        self.reader.abort();
+    }
+}

@@ -1,0 +1,65 @@
+//! What a request carries to the wire.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use rmcp::model::RequestId;
+use steadfast_classify::Flight;
+
+/// Travels in the extensions of a request, so that the wire can mark its flight and the
+/// call can find its request again. Changed only under the lock of the exchange.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    flight: Flight,
+    id: OnceLock<RequestId>,
+    abandoned: AtomicBool,
+    refused: AtomicBool,
+}
+
+// === impl Trace ===
+
+impl Trace {
+    pub(crate) const fn new(flight: Flight) -> Self {
+        Self {
+            flight,
+            id: OnceLock::new(),
+            abandoned: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) const fn flight(&self) -> &Flight {
+        &self.flight
+    }
+
+    /// Whether the request provably never left: it was taken back in time, or the very
+    /// first write of it was refused.
+    ///
+    /// Asking takes it back if it still can be.
+    pub(crate) fn never_left(&self) -> bool {
+        self.flight.withdraw() || self.refused.load(Ordering::Acquire)
+    }
+
+    pub(super) fn id(&self) -> Option<&RequestId> {
+        self.id.get()
+    }
+
+    pub(super) fn set_id(&self, id: &RequestId) {
+        // One trace, one request: a second attempt has a trace of its own.
+        let _ = self.id.set(id.clone());
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_abandoned(&self) {
+        self.abandoned.store(true, Ordering::Release);
+    }
+
+    pub(super) fn set_refused(&self) {
+        self.refused.store(true, Ordering::Release);
+    }
+}
