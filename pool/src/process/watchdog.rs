@@ -111,6 +111,7 @@ impl fmt::Debug for Watchdog {
             .finish_non_exhaustive()
     }
 }
+
 // === impl Inner ===
 
 impl Inner {
@@ -156,18 +157,24 @@ impl Inner {
         for group in &state.groups {
             guard.tell(&format!("+ {group}\n"))?;
         }
-        let inner = Arc::downgrade(self);
-        guard.on_death(move || Self::revive(&inner));
+        let (inner, pid) = (Arc::downgrade(self), guard.pid());
+        guard.on_death(move || Self::revive(&inner, pid));
         Ok(guard)
     }
 
-    /// Nobody may notice a dead guard by talking to it for hours, so its end does.
-    fn revive(inner: &Weak<Self>) {
-        if let Some(inner) = inner.upgrade() {
-            inner.ensure(&mut inner.state());
-        }
+    /// Nobody may notice a dead guard by talking to it for hours, so its end does. `false` while it
+    /// lives.
+    fn revive(inner: &Weak<Self>, pid: Option<u32>) -> bool {
+        let Some(inner) = inner.upgrade() else {
+            return true;
+        };
+        let mut state = inner.state();
+        inner.ensure(&mut state);
+        state.guard.as_ref().and_then(Guard::pid) != pid
     }
 }
+
+// === impl State ===
 
 impl State {
     /// Lets a dead guard go, and gives up on one that dies again and again.

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use steadfast_pool::process::{Exit, Grace, Step};
+use steadfast_pool::process::{Exit, Grace, Step, Watchdog, spawn};
 use tokio::time::Instant;
 
 use super::support::{Stage, kill, short, until, zombies};
@@ -102,9 +102,9 @@ async fn a_server_that_keeps_starting_what_leaves_the_group_ends_in_bounded_time
 #[tokio::test]
 async fn one_watchdog_serves_many_servers_and_ends_with_the_last_of_them() {
     let stage = Stage::enter().await;
-    let watchdog = steadfast_pool::process::Watchdog::new();
+    let watchdog = Watchdog::new();
     assert_eq!(watchdog.pid(), None);
-    let start = || steadfast_pool::process::spawn(&stage.sh("exec $HANG"), &watchdog, 0).unwrap();
+    let start = || spawn(&stage.sh("exec $HANG"), &watchdog, 0).unwrap();
 
     let first = start();
     let pid = watchdog.pid().unwrap();
@@ -116,6 +116,27 @@ async fn one_watchdog_serves_many_servers_and_ends_with_the_last_of_them() {
 
     assert!(!fs::exists(format!("/proc/{pid}")).unwrap());
     assert!(stage.alive().is_empty() && zombies().is_empty());
+}
+
+#[tokio::test]
+async fn a_watchdog_that_dies_again_and_again_is_given_up_and_servers_run_on() {
+    let stage = Stage::enter().await;
+    let server = stage.start_tree("exec $HANG", 0, 1).await;
+    let mut deaths = 0;
+    while let Some(pid) = stage.watchdog.pid() {
+        kill(pid, "KILL");
+        deaths += 1;
+        assert!(until(|| stage.watchdog.pid() != Some(pid)).await);
+    }
+
+    assert_eq!(deaths, 5);
+    let another = stage.start_tree("exec $HANG", 0, 2).await;
+    assert_eq!(
+        (stage.watchdog.pid(), another.process.try_exited()),
+        (None, None)
+    );
+    drop((server, another));
+    assert!(stage.gone().await && zombies().is_empty());
 }
 
 /// Pipes and pidfds; what a runtime opens for itself (other tests wait for their turn) is neither.

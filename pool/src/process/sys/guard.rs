@@ -4,9 +4,10 @@ use std::{
     io::{self, Write},
     os::unix::process::CommandExt,
     process::{Child, ChildStdin, Command, Stdio},
+    time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::sleep};
 
 use super::platform::Watch;
 
@@ -15,6 +16,9 @@ use super::platform::Watch;
 /// group are found by it, where there is a /proc. A group that was seen empty is dropped at once, so
 /// that an id that is used again later is not signalled.
 const SCRIPT: &str = include_str!("../watchdog.sh");
+
+/// How often to look where nothing tells of the process's end.
+const POLL: Duration = Duration::from_secs(1);
 
 /// A running watchdog. Dropping it ends it, without a signal to anybody else.
 #[derive(Debug)]
@@ -64,15 +68,22 @@ impl Guard {
         self.stdin.write_all(line.as_bytes())
     }
 
-    /// Runs `notice` when the process ends. Outside a runtime nobody notices.
-    pub(crate) fn on_death(&self, notice: impl FnOnce() + Send + 'static) {
-        if let Ok(runtime) = Handle::try_current() {
-            let watch = Watch::new(self.child.id());
-            runtime.spawn(async move {
+    /// Asks `has_ended` when the process seems to have ended, until it says so. Outside a runtime
+    /// nobody asks.
+    pub(crate) fn on_death(&self, has_ended: impl Fn() -> bool + Send + 'static) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let watch = Watch::new(self.child.id());
+        runtime.spawn(async move {
+            loop {
                 watch.changed().await;
-                notice();
-            });
-        }
+                if has_ended() {
+                    return;
+                }
+                sleep(POLL).await;
+            }
+        });
     }
 }
 

@@ -1,8 +1,7 @@
 //! The thin platform calls: to start a process, to watch it end, to signal, to read the table.
 //! What is signalled, in which order and by what proof is decided by the callers.
 //!
-//! Linux is what is tested. The others are type-checked by hand (`portable.rs` also runs on Linux)
-//! and compiled in no CI.
+//! Linux is what is tested. The others are type-checked by hand, and compiled in no CI.
 
 #[cfg(unix)]
 mod guard;

@@ -66,17 +66,18 @@ pub(crate) fn is_alive(id: Identity) -> bool {
     }
 }
 
-pub(crate) fn table(_leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
+/// One pass over all processes, less those that are too old to descend from the leader.
+pub(crate) fn table(leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
     let mut system = System::new().map_err(io::Error::other)?;
     let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     if system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind) == 0 {
         return Err(io::Error::other("it shows no process"));
     }
-    let rows = system
-        .processes()
-        .values()
-        .map(|process| row(process, mark));
-    Ok(ProcessTable::new(rows.collect()))
+    let young = |process: &&Process| process.start_time() >= leader.start;
+    let rows = system.processes().values().filter(young);
+    Ok(ProcessTable::new(
+        rows.map(|process| row(process, mark)).collect(),
+    ))
 }
 
 fn look_at(pid: u32) -> io::Result<Option<Row>> {

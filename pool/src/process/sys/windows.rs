@@ -230,7 +230,7 @@ impl Guard {
         Ok(())
     }
 
-    pub(crate) fn on_death(&self, _notice: impl FnOnce() + Send + 'static) {}
+    pub(crate) fn on_death(&self, _has_ended: impl Fn() -> bool + Send + 'static) {}
 }
 
 /// Nothing leaves a job, so nobody is ever looked for.
