@@ -1,10 +1,12 @@
 //! Faults of one call: when it runs, how it ends, what it answers.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use steadfast_tests::probe::{CallKnobs, Knobs};
 use tokio::time::Instant;
 
-use crate::driver::{Client, Files, calls, ms};
+use crate::driver::{Client, Files, calls, ended, ms};
 use crate::logs::ledger;
 
 #[tokio::test(start_paused = true)]
@@ -82,34 +84,59 @@ async fn waiting_before_executing_leaves_no_line() {
 
 #[tokio::test(start_paused = true)]
 async fn random_waits_change_the_order_of_answers() {
+    let jitter = CallKnobs {
+        jitter_ms: 1_000,
+        ..CallKnobs::default()
+    };
+    let (asked, answered) = forty_calls(jitter).await;
+
+    let ids: Vec<_> = answered.iter().map(|(id, _)| *id).collect();
+    assert_ne!(ids, asked);
+    assert!(answered.iter().all(|(_, took)| *took <= ms(1_000)));
+
+    let none = CallKnobs::default();
+    let (asked, answered) = forty_calls(none).await;
+    let ids: Vec<_> = answered.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_calls_are_slow_at_random() {
+    let slow = CallKnobs {
+        slow_percent: 50,
+        slow_ms: 5_000,
+        ..CallKnobs::default()
+    };
+
+    let (_, answered) = forty_calls(slow).await;
+
+    let late = answered
+        .iter()
+        .filter(|(_, took)| *took == ms(5_000))
+        .count();
+    let soon = answered.iter().filter(|(_, took)| took.is_zero()).count();
+    assert_eq!(late + soon, 40);
+    assert!((5..35).contains(&late), "{late} of 40 were slow");
+}
+
+/// The ids of 40 calls made at once, and of their answers with the time each took.
+async fn forty_calls(call: CallKnobs) -> (Vec<u64>, Vec<(u64, Duration)>) {
     let knobs = Knobs {
         seed: Some(7),
-        call: CallKnobs {
-            jitter_ms: 1_000,
-            slow_percent: 50,
-            slow_ms: 5_000,
-            ..CallKnobs::default()
-        },
+        call,
         ..Knobs::default()
     };
-    let before = Instant::now();
     let (mut client, _server) = Client::ready(knobs).await;
-    let mut asked = Vec::new();
+    let before = Instant::now();
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
     for _ in 0..40 {
         asked.push(client.begin("w", json!({})).await);
     }
-
-    let (mut answered, mut late) = (Vec::new(), 0);
-    for _ in &asked {
-        answered.push(client.next().await["id"].as_u64().unwrap());
-        late += u32::from(before.elapsed() >= ms(5_000));
+    for _ in 0..40 {
+        let id = client.next().await["id"].as_u64().unwrap();
+        answered.push((id, before.elapsed()));
     }
-
-    assert_ne!(answered, asked);
-    answered.sort_unstable();
-    assert_eq!(answered, asked);
-    assert!((5..35).contains(&late), "{late} of 40 were slow");
-    assert!(before.elapsed() <= ms(6_001), "{:?}", before.elapsed());
+    (asked, answered)
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +151,7 @@ async fn it_exits_before_or_after_the_execution_or_the_answer() {
 
         client.begin("w", json!({ knob: 137 })).await;
 
-        assert_eq!(server.await.unwrap(), 137, "{knob}");
+        assert_eq!(ended(server).await, 137, "{knob}");
         assert_eq!(!client.line().await.is_empty(), answers, "{knob}");
         assert!(client.line().await.is_empty(), "{knob}");
         assert_eq!(ledger(&files).len(), executed, "{knob}");
@@ -141,7 +168,7 @@ async fn it_exits_after_so_many_calls() {
     }
 
     assert!(client.line().await.is_empty());
-    assert_eq!(server.await.unwrap(), 9);
+    assert_eq!(ended(server).await, 9);
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,5 +268,5 @@ async fn an_answer_without_a_line_end_is_followed_by_the_end() {
     assert_eq!(line.last(), Some(&b'}'));
     serde_json::from_slice::<Value>(&line).unwrap();
     assert!(client.line().await.is_empty());
-    assert_eq!(server.await.unwrap(), 0);
+    assert_eq!(ended(server).await, 0);
 }

@@ -12,6 +12,9 @@ use tokio::task::JoinHandle;
 
 const PIPE: usize = 64 * 1024;
 
+/// On a paused clock this is over as soon as nothing else can happen.
+const HOUR: Duration = Duration::from_secs(3600);
+
 pub(crate) struct Client {
     pub(crate) input: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     /// `None` once the client closed it.
@@ -113,8 +116,7 @@ impl Client {
     pub(crate) async fn line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         let read = self.input.read_until(b'\n', &mut line);
-        let hour = Duration::from_secs(3600);
-        let read = tokio::time::timeout(hour, read).await;
+        let read = tokio::time::timeout(HOUR, read).await;
         read.expect("the server says nothing").unwrap();
         line
     }
@@ -165,6 +167,12 @@ impl Files {
             ..Knobs::default()
         }
     }
+}
+
+/// The exit code of a server that ends.
+pub(crate) async fn ended(server: Server) -> i32 {
+    let server = tokio::time::timeout(HOUR, server).await;
+    server.expect("the server does not end").unwrap()
 }
 
 pub(crate) fn initialize() -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use steadfast_tests::probe::{Events, Knobs, StartKnobs};
 use tokio::time::Instant;
 
-use crate::driver::{Client, Files, initialize, ms};
+use crate::driver::{Client, Files, ended, initialize, ms};
 
 fn start(start: StartKnobs) -> Knobs {
     Knobs {
@@ -95,7 +95,7 @@ async fn initialize_is_answered_late_or_never() {
 
     // The end of input ends it all the same.
     client.output = None;
-    assert_eq!(server.await.unwrap(), 0);
+    assert_eq!(ended(server).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn it_exits_where_told_before_it_can_be_used() {
         ..StartKnobs::default()
     };
     let (mut client, server) = Client::start(start(at_once));
-    assert_eq!(server.await.unwrap(), 3);
+    assert_eq!(ended(server).await, 3);
     assert!(client.line().await.is_empty());
 
     let asked = StartKnobs {
@@ -114,7 +114,7 @@ async fn it_exits_where_told_before_it_can_be_used() {
     };
     let (mut client, server) = Client::start(start(asked));
     client.request("initialize", initialize()).await;
-    assert_eq!(server.await.unwrap(), 4);
+    assert_eq!(ended(server).await, 4);
     assert!(client.line().await.is_empty());
 }
 
@@ -130,7 +130,7 @@ async fn it_exits_once_its_last_page_is_out() {
 
     assert!(last["result"].get("nextCursor").is_none());
     assert!(client.line().await.is_empty());
-    assert_eq!(server.await.unwrap(), 0);
+    assert_eq!(ended(server).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,7 +181,7 @@ async fn events_tell_what_was_received_in_order() {
     client.send_bytes(b"what?\n").await;
     assert_eq!(client.next().await["error"]["code"], -32700);
     client.output = None;
-    server.await.unwrap();
+    ended(server).await;
 
     let events = Events::new(files.path("events")).entries().unwrap();
 

@@ -143,14 +143,16 @@ async fn later_knobs_hold_from_their_start_on() {
 async fn faults_with_times_end_after_so_many_calls_of_a_tag() {
     let fails = |answer: Value| answer["result"]["isError"] == json!(true);
     let files = Files::new();
-    let faulty = |tag| json!({ "tag": tag, "times": 2, "is_error": "no" });
+    let faulty = |tag| json!({ "tag": tag, "times": 2, "is_error": "no", "echo": tag });
 
     // Counted over two processes when there is a state file.
     let mut seen = Vec::new();
     for _ in 0..2 {
         let (mut client, _server) = Client::ready(files.knobs()).await;
         for tag in ["a", "b", "a"] {
-            seen.push(fails(client.call("w", faulty(tag)).await));
+            let answer = client.call("w", faulty(tag)).await;
+            assert_eq!(answer["result"]["structuredContent"]["echo"], tag);
+            seen.push(fails(answer));
         }
     }
     assert_eq!(seen, [true, true, true, false, true, false]);

@@ -160,21 +160,22 @@ async fn a_call_changes_the_list_and_tells_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_are_served() {
-    let mut client = listing(json!({})).await;
-
-    for (method, params, pointer, want) in [
+async fn prompts_are_served() {
+    let greet = json!({ "name": "greet", "arguments": { "whom": "you" } });
+    let text = "/result/messages/0/content/text";
+    answers(&[
         (
             "prompts/list",
             json!({}),
             "/result/prompts/0/name",
             json!("greet"),
         ),
+        ("prompts/get", greet, text, json!("Hello, you!")),
         (
             "prompts/get",
-            json!({ "name": "greet", "arguments": { "whom": "you" } }),
-            "/result/messages/0/content/text",
-            json!("Hello, you!"),
+            json!({ "name": "part" }),
+            text,
+            json!("Goodbye!"),
         ),
         (
             "prompts/get",
@@ -182,32 +183,33 @@ async fn prompts_and_resources_are_served() {
             "/error/code",
             json!(-32602),
         ),
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_served() {
+    let (two, none) = (json!({ "uri": "probe://two" }), json!({ "uri": "x" }));
+    let templates = "/result/resourceTemplates";
+    answers(&[
         (
             "resources/list",
             json!({}),
             "/result/resources/1/uri",
-            json!("probe://two"),
+            two["uri"].clone(),
         ),
-        (
-            "resources/read",
-            json!({ "uri": "probe://two" }),
-            "/result/contents/0/text",
-            json!("2"),
-        ),
-        (
-            "resources/read",
-            json!({ "uri": "x" }),
-            "/error/code",
-            json!(-32002),
-        ),
-        (
-            "resources/templates/list",
-            json!({}),
-            "/result/resourceTemplates",
-            json!([]),
-        ),
-    ] {
-        let answer = client.ask(method, params).await;
-        assert_eq!(answer.pointer(pointer), Some(&want), "{method}: {answer}");
+        ("resources/read", two, "/result/contents/0/text", json!("2")),
+        ("resources/read", none, "/error/code", json!(-32002)),
+        ("resources/templates/list", json!({}), templates, json!([])),
+    ])
+    .await;
+}
+
+/// Each request's answer holds the value at the pointer.
+async fn answers(cases: &[(&str, Value, &str, Value)]) {
+    let mut client = listing(json!({})).await;
+    for (method, params, pointer, want) in cases {
+        let answer = client.ask(method, params.clone()).await;
+        assert_eq!(answer.pointer(pointer), Some(want), "{method}: {answer}");
     }
 }

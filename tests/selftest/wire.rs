@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use steadfast_tests::probe::Knobs;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
-use crate::driver::{Client, Files, Server, initialize, ms};
+use crate::driver::{Client, Files, Server, ended, initialize, ms};
 use crate::logs::ledger;
 
 fn wire(knobs: &Value) -> (Client, Server) {
@@ -76,13 +77,15 @@ async fn bytes_come_in_pieces() {
 async fn collected_answers_come_in_one_write() {
     let knobs = json!({ "batch": 3, "batch_junk_bytes": 5 });
     let (mut client, _server) = wire(&knobs);
+    let before = Instant::now();
     client.request("ping", json!({})).await;
     client.request("ping", json!({})).await;
-    assert!(client.hears_nothing_for(ms(99)).await);
+    assert!(client.hears_nothing_for(ms(50)).await);
     client.request("ping", json!({})).await;
 
     let mut buffer = vec![0; 100_000];
     let size = client.input.get_mut().read(&mut buffer).await.unwrap();
+    assert_eq!(before.elapsed(), ms(50));
     let text = std::str::from_utf8(&buffer[..size]).unwrap();
     let pong = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "result": {} });
     let want = format!("{}\nxxxxx\n{}\nxxxxx\n{}\n", pong(1), pong(2), pong(3));
@@ -140,7 +143,7 @@ async fn stdout_closes_and_the_server_lives_on() {
     tokio::time::sleep(ms(100)).await;
     assert_eq!(ledger(&files).len(), 2);
     client.output = None;
-    assert_eq!(server.await.unwrap(), 0);
+    assert_eq!(ended(server).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,12 +199,38 @@ async fn the_end_of_input_ends_the_server_unless_told() {
     assert!(!server.is_finished());
     assert!(!goodbye.exists());
 
-    let before = tokio::time::Instant::now();
+    let before = Instant::now();
     let (mut client, server) = Client::start(process(json!({})));
     client.output = None;
-    assert_eq!(server.await.unwrap(), 0);
+    assert_eq!(ended(server).await, 0);
     assert_eq!(before.elapsed(), ms(500));
     assert_eq!(std::fs::read_to_string(&goodbye).unwrap(), "bye\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_runs_on_when_a_server_has_ended_or_was_dropped() {
+    let alive = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let stalled = json!({ "stall": true });
+
+    let (mut client, server) = Client::ready(Knobs::default()).await;
+    client.begin("w", stalled.clone()).await;
+    client.output = None;
+    ended(server).await;
+    tokio::task::yield_now().await;
+    assert_eq!(alive(), 0);
+
+    let (mut client, server) = Client::ready(Knobs::default()).await;
+    client.begin("w", stalled).await;
+    client.ask("ping", json!({})).await;
+    assert!(alive() > 1);
+    server.abort();
+    assert!(client.line().await.is_empty());
+    tokio::task::yield_now().await;
+    assert_eq!(alive(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ pub struct StartKnobs {
     pub stderr: Option<String>,
     /// Exit with this code at once, without reading anything.
     pub exit: Option<i32>,
-    /// Keep a core busy for so long before reading anything.
+    /// Use so much CPU time before reading anything; only in a process of its own.
     pub burn_ms: u64,
     /// Wait so long before answering `initialize`.
     pub delay_ms: u64,
