@@ -5,10 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use rmcp::model::JsonObject;
+use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use steadfast_classify::{Call, CallContext, Effect, Limits};
+use steadfast_classify::{Call, CallContext, Caller, Effect, Limits, Question, Recoverable};
 
 /// A call to a tool of one server.
 ///
@@ -177,6 +177,23 @@ impl Call for ToolCall {
 
     fn context_mut(&mut self) -> Option<&mut CallContext> {
         Some(&mut self.context)
+    }
+}
+
+/// Kept apart by session: what one was told is not given to another.
+impl Recoverable<CallToolResult> for ToolCall {
+    fn server(&self) -> Option<&Arc<str>> {
+        self.server.as_ref()
+    }
+
+    fn question(&self) -> Option<Question> {
+        let caller = Caller::only(Arc::clone(self.asker.as_ref()?));
+        let arguments = self.arguments_digest();
+        Some(Question::new(Arc::clone(&self.tool), arguments, caller))
+    }
+
+    fn cacheable(&self) -> Option<bool> {
+        self.cacheable
     }
 }
 

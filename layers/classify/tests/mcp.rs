@@ -1,5 +1,6 @@
 //! What the errors and results of `rmcp` mean.
 #![cfg(feature = "rmcp")]
+#![allow(clippy::unwrap_used, reason = "test helpers")]
 
 use std::{any::TypeId, error::Error as _, io, time::Duration};
 

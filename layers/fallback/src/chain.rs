@@ -46,6 +46,12 @@ impl<St> Chain<St> {
         Ok(Self::checked(settings.check()?, store))
     }
 
+    /// A chain with the default settings that begins with what this store keeps.
+    #[must_use]
+    pub fn standard(store: St) -> Self {
+        Self::checked(Settings::new(), store)
+    }
+
     /// A chain with settings that are valid.
     pub(crate) fn checked(settings: Settings, store: St) -> Self {
         Self {

@@ -44,7 +44,8 @@ impl<T: Send + Sync + 'static> Memory<T> {
     }
 
     /// An empty store with the default bounds, which are valid.
-    pub(crate) fn standard(weigh: fn(&T) -> usize) -> Self {
+    #[must_use]
+    pub fn standard(weigh: fn(&T) -> usize) -> Self {
         Self::checked(Bounds::new(), weigh)
     }
 
@@ -96,9 +97,6 @@ impl<T: Clone + Send + Sync + 'static> Store for Memory<T> {
     }
 
     fn put(&self, key: Key, generation: u64, value: &T) {
-        if generation != self.generation(key.server()) {
-            return;
-        }
         let bytes = (self.weigh)(value)
             .saturating_add(key.bytes())
             .saturating_add(size_of::<Key>() + size_of::<Entry<T>>());
@@ -112,10 +110,15 @@ impl<T: Clone + Send + Sync + 'static> Store for Memory<T> {
             at: Instant::now(),
             weight,
         });
-        self.entries.entry(key).and_compute_with(|old| match old {
-            // Overtaken by a call that began after a write.
-            Some(old) if old.value().generation > generation => Op::Nop,
-            _ => Op::Put(entry),
+        let server = key.shared_server();
+        // Asked while the key is held: if no write has overtaken this answer by now,
+        // then no answer of a later generation is there either.
+        self.entries.entry(key).and_compute_with(|_| {
+            if generation == self.generation(&server) {
+                Op::Put(entry)
+            } else {
+                Op::Nop
+            }
         });
         // Not left for later: sixty large answers above the bound are too many.
         self.entries.run_pending_tasks();

@@ -104,7 +104,8 @@ impl Call {
     async fn perform(&self) -> Result<Value, RpcError> {
         let knobs = &self.knobs;
         pause(knobs.delay_before_ms).await;
-        self.exit(knobs.exit_before).await;
+        let down = self.session.server.knobs.process.is_down().then_some(1);
+        self.exit(knobs.exit_before.or(down)).await;
         let executed = self.execute().map_err(|error| broken(&error))?;
         self.exit(knobs.exit_after).await;
         self.disturb().await;

@@ -16,7 +16,8 @@ const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-
 pub(crate) async fn answer(server: Arc<Server>, request: Request, out: Outbox) {
     let start = &server.knobs.start;
     pause(start.delay_ms).await;
-    if let Some(code) = start.exit_on_initialize {
+    let down = server.knobs.process.is_down().then_some(1);
+    if let Some(code) = start.exit_on_initialize.or(down) {
         return server.exit(code);
     }
     if !start.never {

@@ -1,6 +1,6 @@
 //! Faults of the process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct ProcessKnobs {
     pub exit_after_calls: Option<u64>,
     /// The code of that exit.
     pub exit_code: i32,
+    /// While this file exists the server is down: it exits with status 1 when it is initialized,
+    /// and instead of executing a call.
+    pub outage: Option<PathBuf>,
     /// Start a process that lives on by itself and holds stdout and stderr.
     pub helper: Option<HelperKnobs>,
     /// End after so long in any case; 0: after 5 minutes if a knob lets the server outlive its
@@ -50,6 +53,10 @@ pub struct HelperKnobs {
 // === impl ProcessKnobs ===
 
 impl ProcessKnobs {
+    pub(crate) fn is_down(&self) -> bool {
+        self.outage.as_deref().is_some_and(Path::exists)
+    }
+
     pub(crate) fn life(&self, wire: &WireKnobs) -> Option<Duration> {
         let stubborn = self.ignore_eof
             || wire.stop_reading_after.is_some()
