@@ -32,6 +32,11 @@ expect '42' call everything get-sum '{"a":20,"b":22}'
 expect 'read_only' call --list everything
 expect 'the tool itself reported an error' call everything no-such-tool
 expect 'no server "nobody" in the file' call nobody echo
+# The stacks to copy, as they are.
+stack() { cargo run --quiet --example "stack_$1" -- "$work/mcp.json" everything "$2"; }
+expect 'live: ' stack reads get-tiny-image
+expect 'done: ' stack orders toggle-simulated-logging
+expect 'Text' stack long get-tiny-image
 if call nobody echo 2>/dev/null; then
   echo 'a failure must exit with another status than 0' >&2
   exit 1
