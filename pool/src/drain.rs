@@ -17,15 +17,16 @@ const FOR_KILLING: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
-    /// How many connections ended in time, by themselves or step by step.
+    /// How many connections ended as they should, in time.
     pub drained: usize,
-    /// Those that did not, and were killed when the time was up.
+    /// Those that had to be killed: they heeded neither the end of their input nor
+    /// `SIGTERM`, or the time was up.
     pub forced: Vec<Forced>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// A connection that had to be killed when the time of a drain was up.
+/// A connection that a drain had to kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forced {
@@ -39,10 +40,7 @@ pub struct Forced {
 pub(crate) async fn run(shared: &Shared, deadline: Duration) -> DrainReport {
     let begun = Instant::now();
     let stations = shared.stations();
-    let live = stations
-        .iter()
-        .filter(|station| station.phase() != Phase::Vacant)
-        .count();
+    let live: Vec<_> = stations.iter().filter(|station| is_live(station)).collect();
     let calls = join_all(stations.iter().map(|station| station.calls_done()));
     let _ = timeout_at(begun + deadline.mul_f64(0.5), calls).await;
 
@@ -53,31 +51,38 @@ pub(crate) async fn run(shared: &Shared, deadline: Duration) -> DrainReport {
     let vacant = join_all(stations.iter().map(|station| station.vacant()));
     let _ = timeout_at(begun + deadline, vacant).await;
 
-    let forced = force(shared, &stations);
+    force(shared, &stations);
+    let killed = live.iter().filter(|station| station.was_killed());
+    let forced: Vec<_> = killed.map(|station| Forced::from(&***station)).collect();
     DrainReport {
-        drained: live.saturating_sub(forced.len()),
+        drained: live.len() - forced.len(),
         forced,
         took: begun.elapsed(),
     }
 }
 
-fn force(shared: &Shared, stations: &[Arc<Station>]) -> Vec<Forced> {
-    let left: Vec<_> = stations
-        .iter()
-        .filter(|station| station.phase() != Phase::Vacant)
-        .collect();
-    let forced = left
-        .iter()
-        .map(|station| Forced {
-            server: Arc::clone(station.key().name()),
-            entry_index: station.view().index,
-        })
-        .collect();
+fn is_live(station: &Station) -> bool {
+    station.phase() != Phase::Vacant
+}
+
+/// Kills what is left when the time is up.
+fn force(shared: &Shared, stations: &[Arc<Station>]) {
+    let left: Vec<_> = stations.iter().filter(|station| is_live(station)).collect();
     for station in &left {
         station.abort();
     }
     if !left.is_empty() {
         shared.connector().kill_all();
     }
-    forced
+}
+
+// === impl Forced ===
+
+impl From<&Station> for Forced {
+    fn from(station: &Station) -> Self {
+        Self {
+            server: Arc::clone(station.key().name()),
+            entry_index: station.view().index,
+        }
+    }
 }

@@ -126,6 +126,7 @@ async fn close(station: &Station, link: Arc<dyn Link>) {
         let (server, survivors) = (station.key().name(), closed.survivors);
         warn!(%server, ?survivors, "processes could not be proven dead");
     }
+    station.state().killed = closed.killed;
     station.closed();
 }
 

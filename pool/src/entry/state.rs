@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) restarting: bool,
     pub(super) last_error: Option<Failure>,
     pub(super) owner: Option<AbortHandle>,
+    /// Whether the last connection had to be killed.
+    pub(super) killed: bool,
     /// The bound of a drain, once there is one.
     pub(super) close_by: Option<Instant>,
 }
@@ -51,6 +53,7 @@ impl State {
             restarting: false,
             last_error: None,
             owner: None,
+            killed: false,
             close_by: None,
         }
     }

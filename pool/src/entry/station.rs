@@ -204,6 +204,7 @@ impl Station {
 
     fn launch(self: &Arc<Self>, state: &mut State) {
         state.epoch += 1;
+        state.killed = false;
         let owner = tokio::spawn(owner::run(Arc::clone(self), Arc::clone(&self.pool)));
         state.owner = Some(owner.abort_handle());
     }
@@ -277,10 +278,16 @@ impl Station {
         let mut state = self.state();
         let owner = state.owner.take();
         state.link = None;
+        state.killed = true;
         drop(state);
         if let Some(owner) = owner {
             owner.abort();
         }
+    }
+
+    /// Whether its last connection had to be killed.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.state().killed
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
