@@ -122,9 +122,9 @@ impl Clock {
             .map(|deadline| deadline.saturating_duration_since(self.called));
         [
             Some((since, phase, limit)),
+            left.map(|limit| (self.called, Phase::Total, limit)),
             self.attempt
                 .map(|limit| (self.called, Phase::Attempt, limit)),
-            left.map(|limit| (self.called, Phase::Total, limit)),
         ]
         .into_iter()
         .flatten()
@@ -132,7 +132,8 @@ impl Clock {
         .filter_map(|(since, phase, limit)| {
             Some((since.checked_add(limit)?, Elapsed::new(phase, limit)))
         })
-        // The first of equals: the narrowest limit says most about what went wrong.
+        // The first of equals: its own limit says most about what went wrong, and that the
+        // whole call is over says more than that this attempt is.
         .min_by_key(|(end, _)| *end)
     }
 

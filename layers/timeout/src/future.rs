@@ -9,7 +9,7 @@ use std::{
 };
 
 use pin_project::pin_project;
-use steadfast_classify::{Class, Failure, Flight, Phase, Stage};
+use steadfast_classify::{Class, Failure, Flight};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -17,6 +17,7 @@ use crate::{
     Elapsed,
     attempt::Attempt,
     clock::{Clock, Verdict},
+    give_up::give_up,
     observe,
     timer::Timer,
 };
@@ -75,10 +76,7 @@ impl<S, R, F> ResponseFuture<S, R, F> {
                     ready!(this.timer.as_mut().poll(cx));
                     now = Instant::now();
                 }
-                Verdict::Wait(None) => {
-                    this.timer.disarm();
-                    return Poll::Pending;
-                }
+                Verdict::Wait(None) => return Poll::Pending,
                 Verdict::Over(elapsed) => {
                     let called = this.begun.is_some();
                     if let Some(class) = give_up(called, this.flight.as_ref(), elapsed.phase()) {
@@ -133,23 +131,6 @@ impl<S, R, F> fmt::Debug for ResponseFuture<S, R, F> {
             .field("clock", &self.clock)
             .finish_non_exhaustive()
     }
-}
-
-/// What is known of an attempt that is given up in this phase; `None` where it was sent
-/// after all and has its read limit before it.
-fn give_up(called: bool, flight: Option<&Flight>, phase: Phase) -> Option<Class> {
-    if !called {
-        return Some(Class::NotSent);
-    }
-    let Some(flight) = flight else {
-        return Some(Class::Timeout);
-    };
-    // Where the request was cloned, this is not the only attempt that may be on its way.
-    if flight.withdraw() && flight.is_sole() {
-        return Some(Class::NotSent);
-    }
-    let sent = matches!(flight.stage().0, Stage::Sent | Stage::Answered);
-    (phase != Phase::Connect || !sent).then_some(Class::Timeout)
 }
 
 fn failure(class: Class, elapsed: Elapsed, ran: Duration, flight: Option<&Flight>) -> Failure {

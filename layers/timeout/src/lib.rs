@@ -70,6 +70,7 @@ mod clock;
 mod deadline;
 mod error;
 mod future;
+mod give_up;
 mod layer;
 mod long_task;
 mod observe;

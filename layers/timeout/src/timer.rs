@@ -36,10 +36,6 @@ impl Timer {
         }
     }
 
-    pub(crate) fn disarm(self: Pin<&mut Self>) {
-        self.project().sleep.set(None);
-    }
-
     /// Ready once it fired, pending while it has not or is not armed.
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.project().sleep.as_pin_mut() {

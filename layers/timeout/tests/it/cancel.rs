@@ -1,7 +1,8 @@
 //! What happens to the work underneath, and how often it is looked at.
 
 use std::{
-    future::{pending, poll_fn},
+    future::{Future, pending, poll_fn},
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -9,11 +10,13 @@ use std::{
     task::Poll,
 };
 
+use futures::FutureExt;
 use steadfast_classify::{Failure, Phase};
 use steadfast_timeout::Settings;
 use tokio::time::{Instant, advance};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Service, ServiceExt, service_fn};
+use tower_test::mock;
 
 use crate::wire::{Ping, Req, Script, Wire, ms, timeout};
 
@@ -134,24 +137,38 @@ async fn a_call_that_uses_up_its_budget_is_timed_all_the_same() {
         Ok::<(), Failure>(())
     });
     let settings = Settings::new().with_read(ms(100));
-    let timed = timeout(greedy, settings).oneshot(Ping("x"));
+    let call = tokio::spawn(timeout(greedy, settings).oneshot(Ping("x")));
 
-    let (failed, ()) = tokio::join!(tokio::spawn(timed), async {
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-            advance(ms(2)).await;
-        }
-    });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        advance(ms(2)).await;
+    }
 
-    assert_eq!(failed.unwrap().unwrap_err().phase(), Some(Phase::Read));
+    assert!(call.is_finished());
+    let failure = call.await.unwrap().unwrap_err();
+    assert_eq!(failure.phase(), Some(Phase::Read));
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "polled after its end")]
-async fn a_response_future_is_not_polled_after_its_end() {
-    let service = service_fn(|_: Ping| pending::<Result<(), Failure>>());
-    let mut call = Box::pin(timeout(service, Settings::new()).call(Ping("x")));
-    assert!(call.as_mut().await.is_err());
+async fn a_response_future_is_over_however_it_ended() {
+    let answers = service_fn(|_: Ping| async { Ok::<_, Failure>(()) });
+    let hangs = service_fn(|_: Ping| pending::<Result<(), Failure>>());
+    let (broken, mut handle) = mock::pair::<Ping, ()>();
+    handle.send_error("broken");
 
-    let _again = call.as_mut().await;
+    assert_over(timeout(answers, Settings::new()).call(Ping("x"))).await;
+    assert_over(timeout(hangs, Settings::new()).call(Ping("x"))).await;
+    assert_over(timeout(broken, Settings::new()).call(Ping("x"))).await;
+}
+
+/// What it held is gone, and it says so when it is polled again.
+async fn assert_over<F: Future>(call: F) {
+    let mut call = Box::pin(call);
+    call.as_mut().await;
+
+    let again = AssertUnwindSafe(call).catch_unwind().await;
+
+    let panic = again.err().expect("it has ended");
+    let message = panic.downcast_ref::<&str>().unwrap();
+    assert!(message.contains("polled after its end"), "{message}");
 }

@@ -14,7 +14,7 @@ use tower_test::{assert_request_eq, mock};
 
 use crate::{
     contract::ready_after,
-    wire::{Ping, Req, Script, Wire, ms},
+    wire::{Ping, Req, Script, Wire, ms, soon},
 };
 
 #[tokio::test(start_paused = true)]
@@ -126,9 +126,9 @@ async fn a_call_without_a_context_is_timed_where_others_are_only_stamped() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_readiness_counts_and_proves_that_nothing_was_sent() {
-    let service = ready_after(ms(5_000), || ready(Ok(())));
+    let service = within(1_000, ready_after(ms(5_000), || ready(Ok(()))));
 
-    let failure = within(1_000, service).oneshot(Ping("x")).await.unwrap_err();
+    let failure = soon(service.oneshot(Ping("x"))).await.unwrap_err();
 
     assert_eq!(failure.class(), Class::NotSent);
     assert_eq!(failure.phase(), Some(Phase::Total));

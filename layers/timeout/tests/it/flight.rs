@@ -49,6 +49,20 @@ async fn each_attempt_has_a_flight_of_its_own() {
     assert_eq!(second.stage().0, Stage::New);
 }
 
+/// It belongs to a layer further out, which may watch several attempts.
+#[tokio::test(start_paused = true)]
+async fn a_flight_that_is_there_already_is_not_taken_over() {
+    let foreign = Flight::new();
+    let mut request = Req::tracked();
+    request.0.set_flight(foreign.clone());
+    let script = Script::default();
+
+    let got = outcome(SETTINGS, script, request).await;
+
+    assert_eq!(got, (Err((Class::NotSent, Phase::Connect)), 500));
+    assert_eq!(foreign.stage().0, Stage::New);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_tracked_gets_no_flight() {
     let service = service_fn(|request: Req| async move {
@@ -140,8 +154,7 @@ async fn an_answer_that_is_still_on_its_way_up_has_the_read_limit() {
     assert_eq!(answer.unwrap(), "read in full");
 }
 
-/// The wire sends in the very moment in which the connect limit runs out: what the
-/// withdrawal says counts, and a call that was sent has its read limit before it.
+/// The wire sends in the very moment in which the connect limit runs out.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_sent_at_the_connect_limit_goes_on_to_be_read() {
     let (tell, told) = std::sync::mpsc::channel::<Flight>();

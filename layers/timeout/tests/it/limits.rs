@@ -153,17 +153,19 @@ async fn a_call_past_its_deadline_is_not_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_limits_at_the_same_moment_the_narrower_is_named() {
+async fn of_limits_at_the_same_moment_the_one_that_says_most_is_named() {
     let settings = SETTINGS.with_attempt(ms(2_000));
-    let script = Script {
-        sent: Some(0),
-        ..Script::default()
-    };
-    let request = Req::tracked().with_deadline(ms(2_000));
+    for (sent, want) in [(0, Phase::Read), (100, Phase::Total)] {
+        let script = Script {
+            sent: Some(sent),
+            ..Script::default()
+        };
+        let request = Req::tracked().with_deadline(ms(2_000));
 
-    let got = outcome(settings, script, request).await;
+        let got = outcome(settings, script, request).await;
 
-    assert_eq!(got, (Err((Class::Timeout, Phase::Read)), 2_000));
+        assert_eq!(got, (Err((Class::Timeout, want)), 2_000), "sent at {sent}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ mod deadline;
 mod errors;
 mod flight;
 mod limits;
-mod observe;
+mod metrics;
 mod properties;
 mod settings;
 mod traps;

@@ -104,8 +104,8 @@ fn account(plan: &Plan) -> End {
     };
     let (end, phase) = [
         Some((own, phase)),
-        plan.attempt.map(|at| (at, Phase::Attempt)),
         plan.deadline.map(|at| (at, Phase::Total)),
+        plan.attempt.map(|at| (at, Phase::Attempt)),
     ]
     .into_iter()
     .flatten()

@@ -18,7 +18,7 @@ use tokio_test::assert_ready_ok;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_test::mock;
 
-use crate::wire::{Ping, Req, Script, Wire, millis, ms, timeout};
+use crate::wire::{Ping, Req, Script, Wire, millis, ms, soon, timeout};
 
 /// A timeout further out drops the future, and the layers in between see nothing.
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn trap_p18_a_service_that_is_not_ready_is_not_polled_on_a_timer() {
 
     let failed = timeout(NeverReady(Arc::clone(&polls)), Settings::new()).oneshot(Ping("x"));
 
-    assert_eq!(failed.await.unwrap_err().elapsed(), Some(ms(5_000)));
+    assert_eq!(soon(failed).await.unwrap_err().elapsed(), Some(ms(5_000)));
     assert_eq!(polls.load(Ordering::Relaxed), 2);
 }
 
@@ -169,12 +169,12 @@ async fn trap_t4_waiting_for_readiness_is_timed() {
     let inner = inner.map_err(|error: BoxError| Failure::new(Class::Unknown).with_source(error));
 
     let timed = timeout(inner.clone(), Settings::new()).oneshot(Ping("x"));
-    let failure = timed.await.unwrap_err();
+    let failure = soon(timed).await.unwrap_err();
     assert_eq!(failure.class(), Class::NotSent);
     assert_eq!(millis(start.elapsed()), 5_000);
 
     let ended = DeadlineLayer::default().layer(inner).oneshot(Ping("x"));
-    let failure = ended.await.unwrap_err();
+    let failure = soon(ended).await.unwrap_err();
     assert_eq!(failure.class(), Class::NotSent);
     assert_eq!(millis(start.elapsed()), 305_000);
 }

@@ -205,3 +205,9 @@ pub(crate) async fn outcome(
     });
     (result, millis(start.elapsed()))
 }
+
+/// A test that hangs says nothing; this one fails.
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    let day = ms(86_400_000);
+    tokio::time::timeout(day, future).await.expect("it hangs")
+}

@@ -1,48 +1,14 @@
-//! What operators see.
+//! What is counted.
+#![cfg(feature = "metrics")]
 
-use std::{
-    future::pending,
-    io::{self, Write},
-    sync::{Arc, Mutex},
-};
+use std::future::pending;
 
 use steadfast_classify::Failure;
 use steadfast_timeout::{DeadlineLayer, Settings};
 use tower::{Layer, ServiceExt, service_fn};
-use tracing_subscriber::fmt::MakeWriter;
 
-use crate::wire::{Ping, Req, Script, Wire, ms, timeout};
+use crate::wire::{Ping, Req, Script, Wire, timeout};
 
-#[tokio::test(start_paused = true)]
-async fn each_limit_that_runs_out_is_one_event() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .without_time()
-        .with_ansi(false)
-        .with_writer(lines.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let wire = Wire::new(Script::default());
-    let hangs = service_fn(|_: Ping| pending::<Result<(), Failure>>());
-
-    let timed = timeout(wire, Settings::new()).oneshot(Req::tracked());
-    assert!(timed.await.is_err());
-    let ended = DeadlineLayer::new(ms(1_500)).unwrap().layer(hangs);
-    assert!(ended.oneshot(Ping("secret")).await.is_err());
-
-    assert_eq!(
-        lines.all(),
-        [
-            "DEBUG steadfast_timeout::observe: attempt ran out of time class=\"not_sent\" \
-             phase=\"connect\" limit=5s elapsed=5s server=\"files\" operation=\"read\"",
-            "DEBUG steadfast_timeout::observe: call passed its deadline class=\"timeout\" \
-             phase=\"total\" limit=1.5s elapsed=1.5s",
-        ]
-    );
-}
-
-#[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn each_limit_that_runs_out_is_counted() {
     let counters = counters::Counters::default();
@@ -64,36 +30,6 @@ async fn each_limit_that_runs_out_is_counted() {
     );
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    fn all(&self) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| line.trim().to_owned()).collect()
-    }
-}
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-#[cfg(feature = "metrics")]
 mod counters {
     use std::sync::{Arc, Mutex};
 
