@@ -89,6 +89,7 @@ impl<S, R, F> ResponseFuture<S, R, F> {
         }
     }
 }
+
 impl<S, R> Future for ResponseFuture<S, R, S::Future>
 where
     S: Service<R>,

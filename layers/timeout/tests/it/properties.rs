@@ -48,13 +48,7 @@ fn plans() -> impl Strategy<Value = Plan> {
     );
     (limits, events).prop_map(|(limits, (starting, sent, gaps, answer))| {
         let first = sent.unwrap_or(1) + 1;
-        let progress: Vec<u64> = gaps
-            .into_iter()
-            .scan(first, |at, gap| {
-                *at += gap;
-                Some(*at)
-            })
-            .collect();
+        let progress = moments(first, &gaps);
         let last = progress.last().copied().unwrap_or(first);
         Plan {
             connect: limits.0,
@@ -71,6 +65,16 @@ fn plans() -> impl Strategy<Value = Plan> {
             },
         }
     })
+}
+
+/// The moments that lie these gaps apart, the first of them after `start`.
+fn moments(start: u64, gaps: &[u64]) -> Vec<u64> {
+    let mut at = start;
+    let next = |gap| {
+        at += gap;
+        at
+    };
+    gaps.iter().map(next).collect()
 }
 
 /// What the layer makes of it.
