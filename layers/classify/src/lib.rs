@@ -40,7 +40,7 @@
 //!
 //! # Features
 //!
-//! - `http`: [`Call`] for [`http::Request`], and a classification of responses.
+//! - `http`: [`Call`] for `http::Request`, and a classification of responses.
 //! - `rmcp`: what the errors and results of the `rmcp` crate mean.
 
 mod call;
