@@ -1,13 +1,11 @@
 //! The standard chain.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use steadfast_classify::Recoverable;
 
 use crate::{
-    ChainTicket, InvalidSettings, Mark, Recover, Settings, Store, Tagged, Untagged,
-    handle::Handle,
-    rules::{Role, role},
+    ChainTicket, InvalidSettings, Mark, Recover, Settings, Store, Tagged, Untagged, handle::Handle,
     ticket::Part,
 };
 
@@ -29,7 +27,6 @@ use crate::{
 /// # }
 /// ```
 pub struct Chain<St, M = Tagged> {
-    settings: Settings,
     mark: M,
     store: Handle<St>,
 }
@@ -55,9 +52,8 @@ impl<St> Chain<St> {
     /// A chain with settings that are valid.
     pub(crate) fn checked(settings: Settings, store: St) -> Self {
         Self {
-            settings,
             mark: Tagged,
-            store: Handle::new(store),
+            store: Handle::new(store, settings),
         }
     }
 }
@@ -73,7 +69,6 @@ impl<St, M> Chain<St, M> {
     #[must_use]
     pub fn with_mark<N>(self, mark: N) -> Chain<St, N> {
         Chain {
-            settings: self.settings,
             mark,
             store: self.store,
         }
@@ -96,36 +91,19 @@ where
     type Ticket = ChainTicket<St, M>;
 
     fn begin(&mut self, request: &R) -> ChainTicket<St, M> {
-        let (part, default) = if self.settings.enabled {
-            (self.part(request), request.default_answer())
-        } else {
-            (Part::Nothing, None)
-        };
-        let deadline = request.context().and_then(|context| context.deadline());
-        ChainTicket::new(self.settings, self.mark.clone(), part, default, deadline)
-    }
-}
-
-impl<St: Store, M> Chain<St, M> {
-    fn part<R: Recoverable<St::Value>>(&mut self, request: &R) -> Part<St> {
-        let Some(server) = request.server() else {
-            return Part::Nothing;
-        };
-        match role(request.effect(), request.cacheable()) {
-            Role::Nothing => Part::Nothing,
-            Role::Raise => Part::raise(self.store.for_call(), Arc::clone(server)),
-            Role::Keep => match request.question() {
-                Some(question) => Part::keep(self.store.for_call(), Arc::clone(server), question),
-                None => Part::Nothing,
-            },
+        let mark = self.mark.clone();
+        if !self.store.settings().enabled {
+            return ChainTicket::new(mark, Part::Off, None, None);
         }
+        let deadline = request.context().and_then(|context| context.deadline());
+        let part = Part::new(self.store.for_call(), request);
+        ChainTicket::new(mark, part, request.default_answer(), deadline)
     }
 }
 
 impl<St, M: Clone> Clone for Chain<St, M> {
     fn clone(&self) -> Self {
         Self {
-            settings: self.settings,
             mark: self.mark.clone(),
             store: self.store.clone(),
         }
@@ -135,7 +113,7 @@ impl<St, M: Clone> Clone for Chain<St, M> {
 impl<St, M> fmt::Debug for Chain<St, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chain")
-            .field("settings", &self.settings)
+            .field("settings", &self.store.settings())
             .finish_non_exhaustive()
     }
 }

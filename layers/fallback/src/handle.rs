@@ -2,6 +2,8 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use crate::Settings;
+
 /// An instance's hold on a store that is shared by all instances.
 ///
 /// Each call counts a [`Shared`], and a count that two threads change is what costs. So an
@@ -17,6 +19,8 @@ pub(crate) struct Shared<St>(Arc<Inner<St>>);
 
 struct Inner<St> {
     store: Arc<St>,
+    /// Beside it, so that a call need not carry them.
+    settings: Settings,
 }
 
 #[derive(Clone, Copy)]
@@ -32,8 +36,8 @@ enum Calls {
 // === impl Handle ===
 
 impl<St> Handle<St> {
-    pub(crate) fn new(store: St) -> Self {
-        Self::own(Arc::new(store))
+    pub(crate) fn new(store: St, settings: Settings) -> Self {
+        Self::own(Arc::new(store), settings)
     }
 
     /// For one more call of this instance.
@@ -41,14 +45,21 @@ impl<St> Handle<St> {
         match self.calls {
             Calls::Own => {}
             Calls::NoneYet => self.calls = Calls::One,
-            Calls::One => *self = Self::own(Arc::clone(&self.shared.0.store)),
+            Calls::One => {
+                let store = Arc::clone(&self.shared.0.store);
+                *self = Self::own(store, self.settings());
+            }
         }
         Shared(Arc::clone(&self.shared.0))
     }
 
-    fn own(store: Arc<St>) -> Self {
+    pub(crate) fn settings(&self) -> Settings {
+        self.shared.settings()
+    }
+
+    fn own(store: Arc<St>, settings: Settings) -> Self {
         Self {
-            shared: Shared(Arc::new(Inner { store })),
+            shared: Shared(Arc::new(Inner { store, settings })),
             calls: Calls::Own,
         }
     }
@@ -73,6 +84,12 @@ impl<St> Deref for Handle<St> {
 
 // === impl Shared ===
 
+impl<St> Shared<St> {
+    pub(crate) fn settings(&self) -> Settings {
+        self.0.settings
+    }
+}
+
 impl<St> Deref for Shared<St> {
     type Target = St;
 
@@ -92,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_clone_counts_on_its_own_from_its_second_call_on() {
-        let mut original = Handle::new(7);
+        let mut original = Handle::new(7, Settings::new());
         let mut clone = original.clone();
         let reference = original.for_call();
 

@@ -49,6 +49,10 @@ impl Key {
         self.question.caller()
     }
 
+    pub(crate) fn shared_server(&self) -> Arc<str> {
+        Arc::clone(&self.server)
+    }
+
     /// How many bytes its parts hold.
     pub(crate) fn bytes(&self) -> usize {
         let caller = match self.caller() {

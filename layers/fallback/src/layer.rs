@@ -2,7 +2,7 @@
 
 use tower_layer::Layer;
 
-use crate::{Chain, Fallback, Memory, Settings};
+use crate::{Chain, Fallback, Memory};
 
 /// Answers failed calls by something else where the policy has it, and says of each
 /// answer where it came from.
@@ -33,7 +33,7 @@ where
     /// many bytes an answer takes there.
     #[must_use]
     pub fn last_good(weigh: fn(&T) -> usize) -> Self {
-        Self::new(Chain::checked(Settings::new(), Memory::standard(weigh)))
+        Self::new(Chain::standard(Memory::standard(weigh)))
     }
 }
 

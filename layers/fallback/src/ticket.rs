@@ -2,20 +2,19 @@
 
 use std::{fmt, sync::Arc};
 
-use steadfast_classify::{Failure, Question, Source};
+use steadfast_classify::{Failure, Recoverable, Source};
 use tokio::time::Instant;
 
 use crate::{
     Key, Mark, Recovering, Settings, Store, Ticket, covers,
     handle::Shared,
     recovery::{Last, Limit},
-    rules::wait_until,
+    rules::{Role, role, wait_until},
 };
 
 /// Accompanies one call for a [`Chain`](crate::Chain).
 #[must_use = "dropping it counts as a call that may have run"]
 pub struct ChainTicket<St: Store, M> {
-    settings: Settings,
     mark: M,
     part: Part<St>,
     default: Option<Arc<St::Value>>,
@@ -24,14 +23,18 @@ pub struct ChainTicket<St: Store, M> {
 
 /// What a call means to the store.
 pub(crate) enum Part<St: Store> {
-    Nothing,
-    Keep {
-        store: Shared<St>,
-        key: Key,
-        /// Read when the call began: an answer that a write overtook is not kept.
-        generation: u64,
-    },
+    /// Nothing is kept or given at all.
+    Off,
+    Nothing(Shared<St>),
+    /// Boxed: the only kind of call that is large, and one whose answer is copied anyway.
+    Keep(Shared<St>, Box<Asked>),
     Raise(Raise<St>),
+}
+
+pub(crate) struct Asked {
+    key: Key,
+    /// Read when the call began: an answer that a write overtook is not kept.
+    generation: u64,
 }
 
 /// A call that may change what its server would answer. Dropped, it makes stale what is
@@ -46,14 +49,12 @@ pub(crate) struct Raise<St: Store> {
 
 impl<St: Store, M> ChainTicket<St, M> {
     pub(crate) const fn new(
-        settings: Settings,
         mark: M,
         part: Part<St>,
         default: Option<Arc<St::Value>>,
         deadline: Option<Instant>,
     ) -> Self {
         Self {
-            settings,
             mark,
             part,
             default,
@@ -72,15 +73,11 @@ where
 
     fn finish(self, value: &mut St::Value) {
         match self.part {
-            Part::Nothing => {}
-            Part::Keep {
-                store,
-                key,
-                generation,
-            } => {
-                // Before it is tagged: what is kept has no source of its own yet.
+            Part::Off | Part::Nothing(_) => {}
+            // Before it is tagged: what is kept has no source of its own yet.
+            Part::Keep(store, asked) => {
                 if !self.mark.is_error(value) {
-                    store.put(key, generation, value);
+                    store.put(asked.key, asked.generation, value);
                 }
             }
             Part::Raise(raise) => drop(raise),
@@ -89,24 +86,22 @@ where
     }
 
     fn recover(self, failure: &Failure) -> Option<Recovering<St, M>> {
-        let covered = self.settings.enabled && covers(failure);
-        let lookup = match self.part {
-            Part::Nothing => None,
+        let covered = covers(failure);
+        let (settings, lookup) = match self.part {
+            Part::Off => return None,
+            Part::Nothing(store) => (store.settings(), None),
             // The generation of now, not of the call's begin: an answer from before a
             // write is not given out after it.
-            Part::Keep { store, key, .. } => covered.then(|| {
-                let generation = store.generation(key.server());
-                store.lookup(key, generation)
-            }),
-            Part::Raise(raise) => {
-                raise.settle(failure);
-                None
+            Part::Keep(store, asked) => {
+                let generation = store.generation(asked.key.server());
+                let lookup = covered.then(|| store.lookup(asked.key, generation));
+                (store.settings(), lookup)
             }
+            Part::Raise(raise) => (raise.settle(failure), None),
         };
         covered.then(|| {
-            let now = Instant::now();
-            let until = wait_until(now, self.settings.lookup_limit, self.deadline);
-            let last = Last::new(self.mark, self.default, self.settings, failure.clone());
+            let until = wait_until(Instant::now(), settings.lookup_limit, self.deadline);
+            let last = Last::new(self.mark, self.default, settings, failure.clone());
             Recovering::new(lookup, Limit::new(until), last)
         })
     }
@@ -115,8 +110,9 @@ where
 impl<St: Store, M> fmt::Debug for ChainTicket<St, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = match &self.part {
-            Part::Nothing => "nothing",
-            Part::Keep { .. } => "keep",
+            Part::Off => "off",
+            Part::Nothing(_) => "nothing",
+            Part::Keep(..) => "keep",
             Part::Raise(_) => "raise",
         };
         f.debug_struct("ChainTicket")
@@ -129,19 +125,25 @@ impl<St: Store, M> fmt::Debug for ChainTicket<St, M> {
 // === impl Part ===
 
 impl<St: Store> Part<St> {
-    pub(crate) fn keep(store: Shared<St>, server: Arc<str>, question: Question) -> Self {
-        Self::Keep {
-            generation: store.generation(&server),
-            key: Key::new(server, question),
-            store,
+    pub(crate) fn new<R: Recoverable<St::Value>>(store: Shared<St>, request: &R) -> Self {
+        let Some(server) = request.server() else {
+            return Self::Nothing(store);
+        };
+        match role(request.effect(), request.cacheable()) {
+            Role::Nothing => Self::Nothing(store),
+            Role::Raise => Self::Raise(Raise {
+                store,
+                server: Some(Arc::clone(server)),
+            }),
+            Role::Keep => match request.question() {
+                None => Self::Nothing(store),
+                Some(question) => {
+                    let generation = store.generation(server);
+                    let key = Key::new(Arc::clone(server), question);
+                    Self::Keep(store, Box::new(Asked { key, generation }))
+                }
+            },
         }
-    }
-
-    pub(crate) const fn raise(store: Shared<St>, server: Arc<str>) -> Self {
-        Self::Raise(Raise {
-            store,
-            server: Some(server),
-        })
     }
 }
 
@@ -149,10 +151,11 @@ impl<St: Store> Part<St> {
 
 impl<St: Store> Raise<St> {
     /// A call that certainly did not run has made nothing stale.
-    fn settle(mut self, failure: &Failure) {
+    fn settle(mut self, failure: &Failure) -> Settings {
         if !failure.may_have_run() {
             self.server = None;
         }
+        self.store.settings()
     }
 }
 

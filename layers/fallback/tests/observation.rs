@@ -4,7 +4,7 @@ use std::{
     future::Future,
     io,
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
 };
 
@@ -52,6 +52,12 @@ impl io::Write for Log {
     }
 }
 
+/// One test at a time: which events somebody listens to is a matter of the process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn failure(class: Class) -> Failure {
     Failure::new(class).with_origin(&Origin::server("library").with_operation("fetch"))
 }
@@ -79,6 +85,7 @@ fn four_calls() {
 
 #[test]
 fn the_log_says_where_each_answer_came_from_and_nothing_private() {
+    let _alone = alone();
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -95,7 +102,7 @@ fn the_log_says_where_each_answer_came_from_and_nothing_private() {
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<_> = log.lines().collect();
     for (line, level, fields) in [
-        (0, "DEBUG", r#"source="live""#),
+        (0, "DEBUG", r#"answered source="live""#),
         (1, "INFO", r#"source="cache" age="#),
         (2, "DEBUG", r#"source="none" class="answered""#),
         (3, "DEBUG", r#"source="none" class="timeout""#),
@@ -110,6 +117,7 @@ fn the_log_says_where_each_answer_came_from_and_nothing_private() {
 
 #[test]
 fn a_degraded_answer_is_a_warning() {
+    let _alone = alone();
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -185,6 +193,7 @@ mod counters {
 
     #[test]
     fn each_call_is_counted_under_its_source() {
+        let _alone = alone();
         let counts = Counts::default();
 
         metrics::with_local_recorder(&counts, four_calls);

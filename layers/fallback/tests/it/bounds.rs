@@ -110,12 +110,14 @@ async fn an_answer_of_another_generation_is_neither_taken_nor_given() {
     store.raise("library");
     assert!(store.lookup(key(1), 1).await.is_none());
 
+    store.put(key(2), 0, &vec![3]);
     store.put(key(1), 1, &vec![2]);
     store.put(key(1), 0, &vec![3]);
 
     assert!(store.lookup(key(1), 0).await.is_none());
     let kept = store.lookup(key(1), 1).await;
     assert_eq!(kept.map(|kept| kept.value), Some(vec![2]));
+    assert_eq!(store.len(), 1);
 }
 
 #[test]

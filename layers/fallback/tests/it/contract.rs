@@ -61,6 +61,8 @@ async fn a_readiness_error_is_the_result_of_the_next_call_only() {
     let (mut service, mut handle) = mock::spawn_layer(FallbackLayer::new(nothing));
     handle.send_error(std::fmt::Error);
     assert_ready!(service.poll_ready::<&str>()).unwrap();
+    // Ready until it is called, whatever the inner service says meanwhile.
+    handle.allow(0);
     assert_ready!(service.poll_ready::<&str>()).unwrap();
 
     let mut refused = task::spawn(service.call("ping"));
