@@ -5,10 +5,12 @@ use std::{
     env, fs,
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
+    thread,
     time::Duration,
 };
 
-use steadfast_pool::process::{Spec, Step, spawn};
+use rustix::process::{WaitOptions, wait};
+use steadfast_pool::process::{Exit, Spec, Step, spawn};
 use tokio::time::{Instant, sleep};
 
 use super::support::{STDERR_LIMIT, Stage, alive, kill, short, until};
@@ -19,6 +21,7 @@ const PART: &str = "STEADFAST_TEST_PART";
 const IGNORES_ALL: &str = "trap '' TERM; exec $HANG";
 const BEHIND_A_WRAPPER: &str = "exec 3<&0; sh -c 'trap \"\" TERM; $HANG; : '$0 <&3 & wait; exit 1";
 const LEFT_THE_GROUP: &str = "(trap '' TERM; setsid $HANG & exec $HANG)";
+const WIPED: &str = "trap '' TERM; exec env -i $HANG";
 const FLUSHES_ON_EOF: &str = "trap 'echo signal >> log' TERM; cat; sleep 0.5; echo bye >> log";
 
 #[tokio::test]
@@ -89,6 +92,15 @@ async fn i12_without_a_free_descriptor_the_group_ends_all_the_same_process() {
     );
 }
 
+#[tokio::test]
+async fn a_host_that_waits_for_every_child_still_ends_its_servers_by_their_marks() {
+    let stage = Stage::enter().await;
+
+    let host = Host::start(&stage, "waits for every child");
+
+    assert_eq!(alive(&host.mark).len(), 1);
+}
+
 #[test]
 #[ignore = "the tests above start it as a process of its own"]
 fn plays_the_host() {
@@ -110,6 +122,7 @@ async fn play(part: &str) {
             servers.push(stage.start_tree("cat", 1, 1).await);
             servers.push(stage.start_tree(BEHIND_A_WRAPPER, 3, 2).await);
             servers.push(stage.start_tree(LEFT_THE_GROUP, 4, 4).await);
+            servers.push(stage.start_tree(WIPED, 4, 5).await);
             servers
         }
         "flushes" => vec![stage.start_tree(FLUSHES_ON_EOF, 1, 0).await],
@@ -117,6 +130,7 @@ async fn play(part: &str) {
             let spec = Spec::new("/bin/sh").with_args(["-c", "read line", &stage.mark]);
             vec![spawn(&spec, &stage.watchdog, STDERR_LIMIT).unwrap()]
         }
+        "waits for every child" => return as_process_1(&stage).await,
         "has no descriptors left" => return without_descriptors(&stage).await,
         other => panic!("no such part: {other}"),
     };
@@ -153,6 +167,31 @@ async fn without_descriptors(stage: &Stage) {
             .is_some_and(|error| error.contains("process table"))
     );
     assert!(end.took < Duration::from_secs(4), "{:?}", end.took);
+    tell(stage);
+    sleep(Duration::from_secs(60)).await;
+}
+
+/// A host that is process 1 of a container has to collect every orphan, and takes our children too.
+async fn as_process_1(stage: &Stage) {
+    thread::spawn(|| {
+        loop {
+            let _ = wait(WaitOptions::empty());
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let server = stage
+        .start_tree("$HANG & setsid $HANG & exec $HANG", 0, 3)
+        .await;
+    let leader = server.process.pid();
+    kill(leader, "KILL");
+    assert!(until(|| !fs::exists(format!("/proc/{leader}")).unwrap()).await);
+
+    assert_eq!(server.process.exited().await, Exit::Unknown);
+    let end = server.process.shutdown(short()).await;
+
+    assert_eq!((end.exit, end.survivors), (Some(Exit::Unknown), Some(0)));
+    assert!(stage.alive().is_empty(), "{:?}", stage.alive());
+    let _last = stage.start_tree("exec $HANG", 0, 1).await;
     tell(stage);
     sleep(Duration::from_secs(60)).await;
 }

@@ -68,6 +68,7 @@ async fn a_child_that_holds_stderr_holds_no_descriptor_of_ours() {
     let tail = server.process.stderr().clone();
 
     kill(server.process.pid(), "KILL");
+    server.process.exited().await;
     server.process.shutdown(Grace::default()).await;
     drop((server.stdin, server.stdout));
 

@@ -1,14 +1,15 @@
 //! Standard error, the environment, and what a failed start says.
 
-use std::{ffi::OsString, fs};
+use std::{ffi::OsString, fs, thread};
 
 use steadfast_pool::process::{Grace, InheritedEnv, Spec, spawn};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    runtime::Builder,
     time::timeout,
 };
 
-use super::support::{SOON, STDERR_LIMIT, Stage, until};
+use super::support::{SOON, STDERR_LIMIT, Stage, until, zombies};
 
 #[tokio::test]
 async fn a08_ten_mebibytes_on_stderr_block_nobody_and_the_end_of_it_is_kept_process() {
@@ -152,6 +153,25 @@ fn outside_a_runtime_nothing_is_started_and_nothing_panics() {
     );
     assert!(!error.is_permanent());
     assert!(stage.alive().is_empty());
+}
+
+#[test]
+fn a_runtime_without_io_panics_and_no_process_is_left() {
+    let stage = Stage::enter_blocking();
+    let (spec, watchdog) = (stage.sh("exec $HANG"), stage.watchdog.clone());
+    let with_io = Builder::new_current_thread().enable_all().build().unwrap();
+    drop(with_io.block_on(stage.start_tree("exec $HANG", 0, 1))); // starts the watchdog
+    let without_io = Builder::new_current_thread().build().unwrap();
+
+    let run = thread::spawn(move || without_io.block_on(async { spawn(&spec, &watchdog, 0) }));
+
+    assert!(run.join().is_err());
+    assert!(with_io.block_on(stage.gone()), "{:?}", stage.alive());
+    assert!(
+        with_io.block_on(until(|| zombies().is_empty())),
+        "{:?}",
+        zombies()
+    );
 }
 
 /// Bytes of memory that this process holds.

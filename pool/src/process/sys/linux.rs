@@ -34,6 +34,10 @@ pub(super) struct Watch(Option<AsyncFd<OwnedFd>>);
 // === impl Watch ===
 
 impl Watch {
+    pub(super) fn blind() -> Self {
+        Self(None)
+    }
+
     pub(super) fn new(pid: u32) -> Self {
         let fd = raw_pid(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
         #[allow(
@@ -242,5 +246,22 @@ mod tests {
 
         assert!(table_in(&empty.path().join("absent"), us, b"X=1").is_err());
         assert!(table_in(empty.path(), us, b"X=1").is_err());
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_read_is_an_error_and_one_that_ended_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let us = identity(std::process::id()).unwrap().unwrap();
+        let stat = fs::read("/proc/self/stat").unwrap();
+        fs::create_dir_all(root.path().join("1")).unwrap(); // ended: nothing in it
+        fs::create_dir_all(root.path().join("2")).unwrap();
+        fs::write(root.path().join("2/stat"), stat).unwrap();
+        assert!(table_in(root.path(), us, b"X=1").is_ok());
+
+        fs::create_dir(root.path().join("2/environ")).unwrap(); // reading it fails
+        assert!(table_in(root.path(), us, b"X=1").is_err());
+
+        fs::create_dir_all(root.path().join("3/stat")).unwrap();
+        assert!(read_row(root.path(), 3).is_err());
     }
 }

@@ -79,34 +79,25 @@ impl Leader {
             .zip(child.stdout.take())
             .zip(child.stderr.take());
         let pid = child.id();
-        let found = platform::identity(pid);
         // Without a start time (no /proc) the group is ours all the same, until it is reaped.
-        let id = found.as_ref().ok().copied().flatten();
+        let unknown = Identity { pid, start: 0 };
+        // From here on its drop ends the process, whatever fails or panics.
         let mut leader = Self {
             child: Some(child),
-            end: Arc::new(End {
-                id: id.unwrap_or(Identity { pid, start: 0 }),
-                exit: OnceLock::new(),
-                watch: platform::Watch::new(pid),
-            }),
+            end: Arc::new(End::new(unknown, platform::Watch::blind())),
         };
-        match (found, pipes) {
-            (Ok(_), Some(((stdin, stdout), stderr))) => Ok((
-                leader,
-                Pipes {
-                    stdin,
-                    stdout,
-                    stderr,
-                },
-            )),
-            (id, _) => {
-                let _ = leader.signal_group(Signal::Kill);
-                leader.reap();
-                Err(id
-                    .err()
-                    .unwrap_or_else(|| io::Error::other("a pipe of the child is missing")))
-            }
-        }
+        let id = platform::identity(pid)?.unwrap_or(unknown);
+        leader.end = Arc::new(End::new(id, platform::Watch::new(pid)));
+        let ((stdin, stdout), stderr) =
+            pipes.ok_or_else(|| io::Error::other("a pipe of the child is missing"))?;
+        Ok((
+            leader,
+            Pipes {
+                stdin,
+                stdout,
+                stderr,
+            },
+        ))
     }
 
     pub(crate) fn id(&self) -> Identity {
@@ -173,9 +164,26 @@ impl Leader {
     }
 }
 
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if !self.is_reaped() {
+            let _ = self.signal_group(Signal::Kill);
+            self.reap();
+        }
+    }
+}
+
 // === impl End ===
 
 impl End {
+    fn new(id: Identity, watch: platform::Watch) -> Self {
+        Self {
+            id,
+            exit: OnceLock::new(),
+            watch,
+        }
+    }
+
     /// Resolves when the process has ended. Cancel safe; any number may wait.
     pub(crate) async fn exited(&self) -> Exit {
         loop {

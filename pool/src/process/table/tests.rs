@@ -52,7 +52,9 @@ fn i08_a_child_older_than_its_parent_is_the_child_of_somebody_before() {
         leader(),
         row(101, 100, 101, 70),
         row(102, 101, 102, 60), // its parent 101 was another one
-        row(103, 100, 103, 40), // older than the leader
+        row(103, 100, 103, 40), // older than the leader, and so are these
+        row(104, 1, 100, 40),
+        marked(row(105, 1, 105, 40)),
     ]);
 
     assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [101]);
