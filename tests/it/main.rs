@@ -1,1 +1,25 @@
-//! Tests across crates.
+//! What needs several crates, or real processes.
+//!
+//! Processes are looked at as Linux shows them, so tests with real ones run only there.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; the lint's own exception does not reach helpers"
+)]
+
+#[cfg(target_os = "linux")]
+mod cancel;
+#[cfg(target_os = "linux")]
+mod framing;
+#[cfg(target_os = "linux")]
+mod hangs;
+#[cfg(target_os = "linux")]
+mod progress;
+#[cfg(target_os = "linux")]
+mod repeats;
+#[cfg(target_os = "linux")]
+mod sharing;
+#[cfg(target_os = "linux")]
+mod support;
+#[cfg(target_os = "linux")]
+mod timeouts;

@@ -1,0 +1,172 @@
+//! Bytes that do not come as one would wish.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use steadfast::pool::Status;
+use steadfast_tests::probe::EventKind;
+
+use crate::support::{Agent, Stage, quick, text, until};
+
+/// Texts around the sizes of pipes and of their buffers.
+const SIZES: [usize; 7] = [4095, 4096, 4097, 65_535, 65_536, 65_537, 1 << 20];
+
+#[tokio::test]
+async fn m01_lines_that_are_no_message_are_skipped_and_not_answered_stdio() {
+    let stage = Stage::enter().await;
+    let (pool, spy) = stage.spied_pool();
+    let session = pool.session("a");
+    let noisy = json!({"wire": {
+        "junk_first": ["Welcome!", "{\"listening\": \"on stdio\"}"],
+        "junk_between": "DEBUG one message",
+        "junk_echo": "> got a line",
+    }});
+    let lease = session.acquire(&stage.server(&noisy)).await.unwrap();
+    let agent = Agent::new(lease, quick());
+
+    for number in 0..20 {
+        let answer = agent.call("w", json!({"echo": number})).await.unwrap();
+        assert_eq!(text(&answer.value), number.to_string());
+    }
+
+    // The handshake is a request and a notice, and then the tools are listed.
+    let (received, answered) = (3 + 20, 2 + 20);
+    let junk = 2 + received + answered;
+    assert!(
+        until(|| spy.count("junk") == junk).await,
+        "{}",
+        spy.count("junk")
+    );
+    let lines: Vec<_> = stage.events().into_iter().map(|event| event.kind).collect();
+    let told = |kind| lines.iter().filter(|seen| **seen == kind).count() as u64;
+    assert_eq!(told(EventKind::Request) + told(EventKind::Notice), received);
+    assert_eq!(told(EventKind::Reply) + told(EventKind::Unreadable), 0);
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn m03_bad_bytes_cost_at_most_the_characters_they_stand_for_stdio() {
+    const WIDE: &str = "é, €, 語, 😀";
+
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    for wire in [
+        json!({"bad_line": true}),
+        json!({"bom": true}),
+        json!({"crlf": true}),
+        json!({"piece": 1}),
+        json!({"bad_line": true, "bom": true, "crlf": true, "piece": 3}),
+    ] {
+        let config = stage.server(&json!({"wire": wire}));
+        let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
+
+        let answer = agent.call("w", json!({"echo": WIDE})).await.unwrap();
+        assert_eq!(text(&answer.value), WIDE, "{wire}");
+
+        let spoilt = json!({"echo": WIDE, "bad_utf8": true});
+        let answer = agent.call("w", spoilt).await.unwrap();
+        let repaired = format!("{WIDE}\u{fffd}\u{fffd}");
+        assert_eq!(text(&answer.value), repaired, "{wire}");
+
+        let answer = agent.call("w", json!({"echo": "fine"})).await.unwrap();
+        assert_eq!(text(&answer.value), "fine", "{wire}");
+    }
+    assert_eq!(stage.started().len(), 5, "none was started anew");
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn m06_a_message_is_the_same_however_it_is_cut_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    for (piece, sizes) in [
+        (None, &SIZES[..]),
+        (Some(65_536), &SIZES[..]),
+        (Some(4096), &SIZES[..]),
+        // A write of its own for each byte takes its time.
+        (Some(1), &SIZES[..3]),
+    ] {
+        let config = stage.server(&json!({"wire": {"piece": piece}}));
+        let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
+        for &size in sizes {
+            let sent = letters(size);
+            let answer = agent.call("w", json!({"echo": sent})).await.unwrap();
+            assert!(text(&answer.value) == sent, "{size} in {piece:?}");
+
+            let padded = json!({"echo": "y", "line_bytes": size});
+            let answer = agent.call("w", padded).await.unwrap();
+            let pad = text(&answer.value).strip_prefix('y').unwrap();
+            assert!(pad.bytes().all(|byte| byte == b'x'), "{size} in {piece:?}");
+            assert!(pad.len() + 400 > size, "a line of {size}, {}", pad.len());
+        }
+    }
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn m06_progress_that_nobody_takes_holds_up_no_answer_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let lease = session.acquire(&stage.server(&json!({}))).await.unwrap();
+    let agent = Agent::new(lease, quick());
+
+    let calls = SIZES.map(async |size| {
+        let progress = json!({"count": 1000, "token": "asked"});
+        let sent = letters(size);
+        let answer = agent.call("w", json!({"echo": sent, "progress": progress}));
+        assert!(text(&answer.await.unwrap().value) == sent, "{size}");
+    });
+    join_all(calls).await;
+
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn m07_an_answer_that_ends_with_the_stream_is_an_answer_stdio() {
+    for last in [
+        json!({"echo": "last", "no_newline": true, "exit_answered": 0}),
+        json!({"echo": "last", "exit_answered": 0}),
+    ] {
+        let stage = Stage::enter().await;
+        let pool = stage.pool();
+        let session = pool.session("a");
+        let lease = session.acquire(&stage.server(&json!({}))).await.unwrap();
+        let agent = Agent::new(lease, quick());
+        let status = || pool.snapshot().servers["probe"].entry_summary[0].status;
+
+        let answer = agent.call("w", last.clone()).await.unwrap();
+
+        assert_eq!(text(&answer.value), "last", "{last}");
+        assert!(until(|| status() == Status::Idle).await, "{last}");
+        stage.end(pool).await;
+    }
+}
+
+#[tokio::test]
+async fn m07_a_line_that_is_too_long_costs_none_of_its_neighbours_stdio() {
+    let stage = Stage::enter().await;
+    let (pool, spy) = stage.spied_pool();
+    let session = pool.session("a");
+    let batches = json!({"wire": {"batch": 2, "batch_junk_bytes": 17 << 20}});
+    let lease = session.acquire(&stage.server(&batches)).await.unwrap();
+    let agent = Agent::new(lease, quick());
+
+    let calls = ["before", "after"].map(|echo| agent.call("w", json!({"echo": echo})));
+    let answers = join_all(calls).await;
+
+    let answers: Vec<Value> = answers
+        .into_iter()
+        .map(|answer| text(&answer.unwrap().value).into())
+        .collect();
+    assert_eq!(answers, ["before", "after"]);
+    assert_eq!(spy.count("oversized"), 1);
+    stage.end(pool).await;
+}
+
+/// A text in which no piece looks like its neighbours.
+fn letters(size: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(size as u64);
+    (0..size).map(|_| random.alphanumeric()).collect()
+}
