@@ -2,7 +2,8 @@
 
 use std::{
     fmt,
-    num::NonZeroU32,
+    hash::{Hash, Hasher},
+    ptr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -10,22 +11,15 @@ use std::{
     task::Waker,
 };
 
-use governor::{
-    NotUntil, RateLimiter,
-    middleware::NoOpMiddleware,
-    state::{InMemoryState, NotKeyed},
-};
-use tokio::time::Instant;
+use governor::state::InMemoryState;
 
-use crate::{
-    Patience, Quota,
-    clock::{Moment, TokioClock},
-    line::{Line, Refill, Standing},
-};
+use crate::line::Line;
 
-/// What governor counts, and the line of those who wait for it.
+/// What governor counts, and the line of those who wait for it. Kept by a
+/// [`Meter`](crate::meter::Meter).
+#[derive(Default)]
 pub(crate) struct Bucket {
-    limiter: RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Moment>>,
+    pub(crate) state: InMemoryState,
     /// The length of the line, so that a call that need not wait takes no lock.
     waiting: AtomicUsize,
     line: Mutex<Line>,
@@ -35,101 +29,15 @@ pub(crate) struct Bucket {
 #[derive(Debug, Default)]
 pub struct Place(Option<(Arc<Bucket>, u64)>);
 
-/// What a bucket says of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It has its call.
-    Admitted,
-    /// It stands in the line, and its turn is then.
-    Waits(Instant),
-    /// It could go then, but will not wait so long.
-    Over(Instant),
-}
-
 // === impl Bucket ===
 
 impl Bucket {
-    /// A full bucket.
-    pub(crate) fn new(quota: Quota) -> Self {
-        Self {
-            limiter: RateLimiter::direct_with_clock(quota.to_governor(), TokioClock),
-            waiting: AtomicUsize::new(0),
-            line: Mutex::default(),
-        }
+    pub(crate) fn has_line(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// Takes a call, if there is one and nobody waits for it.
-    pub(crate) fn take(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0 && self.limiter.check().is_ok()
-    }
-
-    /// Takes a call, whoever waits, or says when there will be one.
-    pub(crate) fn check(&self) -> Result<(), Refill> {
-        self.limiter.check().map_err(|not_until| Refill {
-            at: not_until.earliest_possible().0,
-            interval: not_until.quota().replenish_interval(),
-        })
-    }
-
-    /// Empties a full bucket, which is as good as a new one and may be dropped; says of
-    /// another when it will be full.
-    pub(crate) fn retire(&self, burst: NonZeroU32) -> Result<(), Instant> {
-        let full_at = |not_until: NotUntil<Moment>| not_until.earliest_possible().0;
-        match self.limiter.check_n(burst) {
-            Ok(taken) => taken.map_err(full_at),
-            // More than it can ever hold. It is its own burst, so this does not happen,
-            // and a bucket that nobody can use up need not be kept.
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Decides on a call that comes now: those in the line go first.
-    pub(crate) fn arrive(self: &Arc<Self>, place: &mut Place, patience: Patience<'_>) -> Outcome {
-        let waker = patience.waker().cloned();
-        let (outcome, number) = self.with_line(|line| {
-            let refill = match line.settle(|| self.check()) {
-                Some(refill) => refill,
-                None => match self.check() {
-                    Ok(()) => return (Outcome::Admitted, None),
-                    Err(refill) => refill,
-                },
-            };
-            let turn = refill.turn(line.waiting());
-            if !patience.allows(turn) {
-                return (Outcome::Over(turn), None);
-            }
-            (Outcome::Waits(turn), Some(line.join(turn, waker)))
-        });
-        place.0 = number.map(|number| (Arc::clone(self), number));
-        outcome
-    }
-
-    /// Decides on a call in the line.
-    fn recheck(&self, number: u64, patience: Patience<'_>) -> Outcome {
-        let waker = patience.waker().cloned();
-        let (outcome, _old) = self.with_line(|line| {
-            let old = line.awake(number);
-            let refill = line.settle(|| self.check());
-            let outcome = match (line.stand(number), refill) {
-                (Standing::Behind(ahead), Some(refill)) => {
-                    let turn = refill.turn(ahead);
-                    if patience.allows(turn) {
-                        line.stay(number, turn, waker);
-                        Outcome::Waits(turn)
-                    } else {
-                        Outcome::Over(turn)
-                    }
-                }
-                // A line that is settled without a refill has granted everyone.
-                (Standing::Granted, _) | (Standing::Behind(_), None) => Outcome::Admitted,
-            };
-            // Dropped by the caller: a waker may run code of its own.
-            (outcome, old)
-        });
-        outcome
-    }
-
-    fn with_line<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
+    /// Changes the line, and wakes whom that concerns.
+    pub(crate) fn with_line<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut line);
         self.waiting.store(line.waiting(), Ordering::Release);
@@ -138,6 +46,21 @@ impl Bucket {
         // Not under the lock: what is woken may leave the line at once.
         wakes.into_iter().for_each(Waker::wake);
         result
+    }
+}
+
+/// A bucket is only itself, however much it holds.
+impl PartialEq for Bucket {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+impl Eq for Bucket {}
+
+impl Hash for Bucket {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        ptr::from_ref(self).hash(hasher);
     }
 }
 
@@ -153,20 +76,19 @@ impl fmt::Debug for Bucket {
 // === impl Place ===
 
 impl Place {
-    /// The bucket that is waited for, if there is one.
-    pub(crate) fn bucket(&self) -> Option<&Arc<Bucket>> {
-        self.0.as_ref().map(|(bucket, _)| bucket)
+    /// Keeps the place of this number in the line of `bucket`.
+    pub(crate) fn keep(&mut self, bucket: Arc<Bucket>, number: u64) {
+        *self = Self(Some((bucket, number)));
     }
 
-    /// Decides on the call that keeps this place. `None` if it keeps none.
-    pub(crate) fn recheck(&mut self, patience: Patience<'_>) -> Option<Outcome> {
-        let (bucket, number) = self.0.as_ref()?;
-        let outcome = bucket.recheck(*number, patience);
-        if outcome == Outcome::Admitted {
-            // It is out of the line already.
-            self.0 = None;
-        }
-        Some(outcome)
+    /// The bucket that is waited for, and the number in its line.
+    pub(crate) const fn get(&self) -> Option<&(Arc<Bucket>, u64)> {
+        self.0.as_ref()
+    }
+
+    /// Forgets the place, of which the line knows nothing any more.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
     }
 }
 

@@ -6,15 +6,16 @@ use tokio::time::Instant;
 
 use crate::{
     Limit, Mode, OverBudget, Patience, Place, Verdict,
-    bucket::{Bucket, Outcome},
+    bucket::Bucket,
     episode::Episode,
+    meter::{Meter, Outcome},
     observe,
 };
 
-/// A limit, and whether it has refused lately.
-#[derive(Debug)]
+/// A limit, what counts its calls, and whether it has refused lately.
 pub(crate) struct Gate {
     limit: Limit,
+    meter: Meter,
     refusals: Episode,
 }
 
@@ -30,6 +31,7 @@ pub(crate) struct Owner {
 impl Gate {
     pub(crate) fn new(limit: Limit) -> Self {
         Self {
+            meter: Meter::new(limit.quota()),
             limit,
             refusals: Episode::new(Instant::now()),
         }
@@ -37,6 +39,10 @@ impl Gate {
 
     pub(crate) const fn limit(&self) -> &Limit {
         &self.limit
+    }
+
+    pub(crate) const fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Decides on a call that found nothing to take in `bucket`.
@@ -48,13 +54,13 @@ impl Gate {
         owner: impl FnOnce() -> Owner,
     ) -> Verdict {
         if self.limit.mode() == Mode::Warn {
-            if let Err(refill) = bucket.check() {
+            if let Err(refill) = self.meter.check(bucket) {
                 let over = self.over(refill.at, owner());
                 observe::warned(&over, self.refusals.begins(Instant::now()));
             }
             return Verdict::Admitted;
         }
-        let outcome = bucket.arrive(place, patience);
+        let outcome = self.meter.arrive(bucket, place, patience);
         if let Outcome::Waits(turn) = outcome {
             observe::waiting(&self.limit, turn.saturating_duration_since(Instant::now()));
         }
@@ -68,7 +74,7 @@ impl Gate {
         patience: Patience<'_>,
         owner: impl FnOnce() -> Owner,
     ) -> Option<Verdict> {
-        let outcome = place.recheck(patience)?;
+        let outcome = self.meter.recheck(place, patience)?;
         Some(self.verdict(outcome, owner))
     }
 

@@ -1,6 +1,6 @@
 //! One limit for all calls.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::{
     Admit, Limit, Patience, Place, Verdict,
@@ -12,12 +12,11 @@ use crate::{
 ///
 /// It is a handle: its clones, and the services that any layer made of them, share one
 /// bucket.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Global {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     gate: Gate,
     bucket: Arc<Bucket>,
@@ -29,10 +28,12 @@ impl Global {
     /// Limits all calls together.
     #[must_use]
     pub fn new(limit: Limit) -> Self {
-        let bucket = Arc::new(Bucket::new(limit.quota()));
-        let gate = Gate::new(limit);
+        let shared = Shared {
+            gate: Gate::new(limit),
+            bucket: Arc::default(),
+        };
         Self {
-            shared: Arc::new(Shared { gate, bucket }),
+            shared: Arc::new(shared),
         }
     }
 
@@ -51,9 +52,17 @@ impl<R> Admit<R> for Global {
         if let Some(verdict) = gate.recheck(place, patience, Owner::default) {
             return verdict;
         }
-        if bucket.take() {
+        if gate.meter().take(bucket) {
             return Verdict::Admitted;
         }
         gate.arrive(bucket, place, patience, Owner::default)
+    }
+}
+
+impl fmt::Debug for Global {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Global")
+            .field("limit", self.limit())
+            .finish_non_exhaustive()
     }
 }

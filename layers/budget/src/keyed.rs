@@ -23,10 +23,12 @@ use crate::{
 /// It is a handle: its clones, and the services that any layer made of them, share their
 /// buckets.
 ///
-/// A key that has not been used for so long that its bucket is full is dropped when new
-/// ones come. With [`max_keys`](Self::with_max_keys) in use, further keys share one
-/// bucket more, so that they are limited too; such a key is let through at most twice as
-/// often as its quota says, once by the shared bucket and once by its own.
+/// A key that was not used for so long that its bucket has been full for a minute is
+/// dropped when new ones come, and when there is no room for those, as soon as it is
+/// full; never before, so that no key gains by it. With
+/// [`max_keys`](Self::with_max_keys) in use, further keys share one bucket more, so that
+/// they are limited too. Such a key is let through at most twice as often as its quota
+/// says, once by the shared bucket and once by its own.
 pub struct Keyed<K, F> {
     shared: Arc<Shared<K, F>>,
     max_keys: NonZeroUsize,
@@ -61,12 +63,11 @@ where
     where
         F: Fn(&R) -> K,
     {
-        let overflow = Arc::new(Bucket::new(limit.quota()));
         let shared = Shared {
             gate: Gate::new(limit),
             key,
             keys: RwLock::new(Keys::new()),
-            overflow,
+            overflow: Arc::default(),
             overflows: Episode::new(Instant::now()),
         };
         Self {
@@ -117,23 +118,24 @@ where
 
     /// Takes a call of this key, or returns the bucket that has none.
     fn take(&self, key: &K) -> Result<(), Arc<Bucket>> {
+        let meter = self.shared.gate.meter();
+        let take = |bucket: &Arc<Bucket>| match meter.take(bucket) {
+            true => Ok(()),
+            false => Err(Arc::clone(bucket)),
+        };
         let keys = self.shared.keys.read();
         if let Some(bucket) = keys.unwrap_or_else(PoisonError::into_inner).get(key) {
             return take(bucket);
         }
-        let quota = self.limit().quota();
         let keys = self.shared.keys.write();
         let mut keys = keys.unwrap_or_else(PoisonError::into_inner);
-        let max = self.max_keys.get();
-        if let Some(bucket) = keys.enter(key.clone(), quota, max, Instant::now()) {
+        let (max, now) = (self.max_keys.get(), Instant::now());
+        if let Some(bucket) = keys.enter(key.clone(), max, now, meter) {
             return take(bucket);
         }
         drop(keys);
-        observe::overflowed(
-            self.limit(),
-            max,
-            self.shared.overflows.begins(Instant::now()),
-        );
+        let begins = self.shared.overflows.begins(now);
+        observe::overflowed(self.limit(), max, begins);
         take(&self.shared.overflow)
     }
 
@@ -142,14 +144,6 @@ where
             key: self.label.map(|label| label(&key())),
             overflow: bucket.is_some_and(|bucket| Arc::ptr_eq(bucket, &self.shared.overflow)),
         }
-    }
-}
-
-fn take(bucket: &Arc<Bucket>) -> Result<(), Arc<Bucket>> {
-    if bucket.take() {
-        Ok(())
-    } else {
-        Err(Arc::clone(bucket))
     }
 }
 
@@ -163,7 +157,7 @@ where
     fn admit(&self, request: &R, place: &mut Place, patience: Patience<'_>) -> Verdict {
         let key = || (self.shared.key)(request);
         let gate = &self.shared.gate;
-        if let Some(waited_for) = place.bucket().cloned() {
+        if let Some((waited_for, _)) = place.get().cloned() {
             let owner = || self.owner(key, Some(&waited_for));
             if let Some(verdict) = gate.recheck(place, patience, owner) {
                 return verdict;

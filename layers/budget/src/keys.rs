@@ -5,15 +5,23 @@ use std::{
     collections::{BinaryHeap, HashMap},
     hash::Hash,
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::time::Instant;
 
-use crate::{Quota, bucket::Bucket, clock::later};
+use crate::{bucket::Bucket, clock::later, meter::Meter};
 
 /// How many keys a new one may look at to find some that are idle. Two would do to drop
 /// them faster than new ones come; a few more make a full set find room sooner.
 const SWEEP: usize = 4;
+
+/// How long a key is kept after its bucket is full, while there is room. Without it, keys
+/// that are used now and then would be dropped and entered again all the time.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// When a key that somebody waits for is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// One bucket per key.
 ///
@@ -63,52 +71,56 @@ where
     pub(crate) fn enter(
         &mut self,
         key: K,
-        quota: Quota,
         max: usize,
         now: Instant,
+        meter: &Meter,
     ) -> Option<&Arc<Bucket>> {
-        if !self.buckets.contains_key(&key) {
-            self.sweep(quota, now);
+        let is_new = !self.buckets.contains_key(&key);
+        if is_new {
+            self.sweep(IDLE, now, meter);
+            if self.buckets.len() >= max {
+                self.sweep(Duration::ZERO, now, meter);
+            }
             if self.buckets.len() >= max {
                 return None;
             }
-            self.due.push(Due {
-                at: later(now, quota.interval()),
-                key: key.clone(),
-            });
         }
-        let bucket = self.buckets.entry(key);
-        Some(bucket.or_insert_with(|| Arc::new(Bucket::new(quota))))
+        let key_again = is_new.then(|| key.clone());
+        let bucket = self.buckets.entry(key).or_default();
+        // Last, so that a key whose hash panics has not entered by halves.
+        self.due.extend(key_again.map(|key| Due { at: now, key }));
+        Some(bucket)
     }
 
-    /// Looks at a few keys that can be full, and drops those that are.
-    fn sweep(&mut self, quota: Quota, now: Instant) {
+    /// Looks at a few keys that can have been full for `idle`, and drops those that are.
+    fn sweep(&mut self, idle: Duration, now: Instant, meter: &Meter) {
         for _ in 0..SWEEP {
-            if self.due.peek().is_none_or(|first| first.at > now) {
+            let can_be = |first: &Due<K>| later(first.at, idle) <= now;
+            if !self.due.peek().is_some_and(can_be) {
                 return;
             }
             let Some(mut due) = self.due.pop() else {
                 return;
             };
-            if let Err(at) = self.retire(&due.key, quota, now) {
-                due.at = at;
-                self.due.push(due);
-            } else {
-                self.buckets.remove(&due.key);
+            match self.full_at(&due.key, now, meter) {
+                Some(at) if later(at, idle) > now => {
+                    due.at = at;
+                    self.due.push(due);
+                }
+                Some(_) | None => drop(self.buckets.remove(&due.key)),
             }
         }
     }
 
-    /// Whether the key may be dropped, or else when to look at it again.
-    fn retire(&self, key: &K, quota: Quota, now: Instant) -> Result<(), Instant> {
-        let Some(bucket) = self.buckets.get(key) else {
-            return Ok(());
-        };
-        // Somebody waits for it, and would be left with a bucket that nobody else sees.
-        if Arc::strong_count(bucket) > 1 {
-            return Err(later(now, quota.interval()));
+    /// Since when, or from when on, the key may be dropped.
+    fn full_at(&self, key: &K, now: Instant, meter: &Meter) -> Option<Instant> {
+        let bucket = self.buckets.get(key)?;
+        let full_at = meter.full_at(bucket);
+        if Arc::strong_count(bucket) == 1 {
+            return Some(full_at);
         }
-        bucket.retire(quota.burst())
+        // Somebody waits for it, and would be left with a bucket that nobody else sees.
+        Some(full_at.max(later(now, LOOK_AGAIN)))
     }
 }
 
@@ -137,35 +149,59 @@ impl<K> Ord for Due<K> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_new_key_looks_at_few_others_however_many_are_idle() {
-        let quota: Quota = "1/s".parse().unwrap();
+        let meter = Meter::new("1/s".parse().unwrap());
         let mut keys = Keys::new();
         for key in 0..1_000 {
-            keys.enter(key, quota, 10_000, Instant::now()).unwrap();
+            keys.enter(key, 10_000, Instant::now(), &meter).unwrap();
         }
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(IDLE).await;
 
         for entered in 1..=100 {
-            keys.enter(1_000 + entered, quota, 10_000, Instant::now());
+            keys.enter(1_000 + entered, 10_000, Instant::now(), &meter);
             assert_eq!(keys.len(), 1_000 + entered - entered * SWEEP);
         }
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_key_in_use_is_kept_while_there_is_room_and_an_idle_one_for_a_minute() {
+        let meter = Meter::new("1/s".parse().unwrap());
+        let mut keys = Keys::new();
+        let mut use_key = |key| {
+            let bucket = keys.enter(key, 100, Instant::now(), &meter).unwrap();
+            assert!(meter.take(bucket));
+            let now = |key| keys.get(&key).is_some();
+            [now(1), now(2)]
+        };
+
+        // The first one once, the second one every five seconds.
+        assert_eq!(use_key(1), [true, false]);
+        for second in (0..60).step_by(5) {
+            assert_eq!(use_key(2), [true, true], "after {second} s");
+            assert_eq!(use_key(100 + second), [true, true], "after {second} s");
+            tokio::time::advance(Duration::from_secs(5)).await;
+        }
+        // It has been full since the first second.
+        tokio::time::advance(Duration::from_millis(999)).await;
+        assert_eq!(use_key(200), [true, true]);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(use_key(201), [false, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn every_key_is_due_once() {
-        let quota: Quota = "1/s".parse().unwrap();
+        let meter = Meter::new("1/s".parse().unwrap());
         let mut keys = Keys::new();
 
         // Keys that are used again and again, dropped, and entered anew.
         for round in 0..2_000_u64 {
             let key = round * round % 37;
-            let bucket = keys.enter(key, quota, 20, Instant::now());
-            bucket.map(|bucket| bucket.take());
+            if let Some(bucket) = keys.enter(key, 20, Instant::now(), &meter) {
+                meter.take(bucket);
+            }
             tokio::time::advance(Duration::from_millis(round % 97)).await;
 
             assert_eq!(keys.due.len(), keys.len());

@@ -92,6 +92,7 @@ mod keys;
 mod layer;
 mod limit;
 mod line;
+mod meter;
 mod observe;
 mod quota;
 mod retry_budget;

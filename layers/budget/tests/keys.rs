@@ -98,7 +98,7 @@ async fn clones_share_their_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_whose_equality_panics_leaves_the_others_usable() {
+async fn a_key_whose_hash_panics_leaves_the_others_usable() {
     #[derive(Clone, PartialEq, Eq)]
     struct Key(u64);
     impl std::hash::Hash for Key {
@@ -116,6 +116,10 @@ async fn a_key_whose_equality_panics_leaves_the_others_usable() {
 
     assert!(matches!(admit(&limits, 1), Verdict::Admitted));
     assert!(matches!(admit(&limits, 1), Verdict::Over(_)));
+    // It is not among those that a later one looks at.
+    time::advance(Duration::from_secs(3_600)).await;
+    assert!(matches!(admit(&limits, 2), Verdict::Admitted));
+    assert_eq!(limits.keys(), 1);
 }
 
 /// A limit per session with room for so many.

@@ -5,7 +5,7 @@ mod support;
 use std::{
     num::{NonZeroU32, NonZeroUsize},
     sync::{
-        Arc, Mutex,
+        Arc, Barrier, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -286,11 +286,16 @@ fn assert_at_most(admitted: &[Instant], quota: Quota, times: u128) {
     }
 }
 
+/// Runs it on four threads that begin together.
 fn on_four_threads(run: impl Fn(usize) + Sync) {
+    let begin = Barrier::new(4);
     thread::scope(|scope| {
         for thread in 0..4 {
-            let run = &run;
-            scope.spawn(move || run(thread));
+            let (begin, run) = (&begin, &run);
+            scope.spawn(move || {
+                begin.wait();
+                run(thread);
+            });
         }
     });
 }

@@ -56,19 +56,28 @@ async fn the_reserve_comes_back_one_by_one_and_no_further() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_often_does_not_slow_the_refill() {
-    // Seven in 60 s: a part takes 85.7 ms, so that rounding could lose much.
-    let settings = RetryBudgetSettings::new().with_reserve(7);
-    let budget = RetryBudget::new(settings).unwrap();
-    let mut retries = withdraw_all(&budget);
+async fn the_refill_is_as_fast_as_it_is_said_however_often_it_is_asked_for() {
+    for (reserve, refill, step, steps, want) in [
+        // A hundredth of a retry takes 60 ms, which is no multiple of the steps.
+        (10, 60_000, 710, 8_450, 999..=999),
+        (10, 60_000, 1, 60_000, 10..=10),
+        // A retry takes 8.57 ms. Its time is rounded up, so it never comes too soon.
+        (7, 60, 1, 6_000, 6_000 / 9..=700),
+    ] {
+        let settings = RetryBudgetSettings::new()
+            .with_reserve(reserve)
+            .with_refill(Some(Duration::from_millis(refill)));
+        let budget = RetryBudget::new(settings).unwrap();
+        withdraw_all(&budget);
+        let mut retries = 0;
 
-    // Less than a millisecond is lost for each retry.
-    for _ in 0..60_007 {
-        time::advance(Duration::from_millis(1)).await;
-        retries += withdraw_all(&budget);
+        for _ in 0..steps {
+            time::advance(Duration::from_millis(step)).await;
+            retries += withdraw_all(&budget);
+        }
+
+        assert!(want.contains(&retries), "{retries} of {want:?}");
     }
-
-    assert_eq!(retries, 14);
 }
 
 #[tokio::test(start_paused = true)]

@@ -209,12 +209,12 @@ async fn says_what_state_it_is_in_and_nothing_of_the_request() {
     let mut service = BudgetLayer::new(global("1/s"))
         .with_max_wait(Duration::from_secs(5))
         .layer(Reserving::new());
-    let admitted = service.call(Request::of(42));
-    let waiting = service.call(Request::of(42));
+    let admitted = service.call(Request::of(987_654_321));
+    let waiting = service.call(Request::of(987_654_321));
 
     assert_eq!(format!("{admitted:?}"), "ResponseFuture(\"Readying\")");
     assert_eq!(format!("{waiting:?}"), "ResponseFuture(\"Waiting\")");
-    assert!(!format!("{service:?}").contains("42"));
+    assert!(!format!("{service:?}").contains("987654321"));
 }
 
 #[test]

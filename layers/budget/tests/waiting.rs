@@ -13,6 +13,7 @@ use tokio_test::{
     task::{self, Spawn},
 };
 use tower::{Layer, Service};
+use tower_test::mock;
 
 type Response<A> = Spawn<ResponseFuture<Reserving, A, Request>>;
 
@@ -123,6 +124,7 @@ async fn a_rejection_counts_those_who_wait() {
     let failure = send(&mut service, Request::of(1)).await.unwrap_err();
 
     assert_eq!(failure.retry_in(), Some(ms(3_600)));
+    assert_eq!(failure.elapsed(), None, "it did not wait to find out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,6 +187,27 @@ async fn a_waiter_that_is_not_polled_holds_nobody_up() {
     assert_ready_ok!(third.poll());
 
     assert_ready_ok!(asleep.poll(), "its call was kept for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_takes_its_own_call_does_not_wake_itself() {
+    let limits = global("1/s");
+    let (mut service, mut handle) = mock::spawn_with(move |inner: mock::Mock<Request, ()>| {
+        Budget::new(inner, limits.clone()).with_max_wait(ms(60_000))
+    });
+    handle.allow(0);
+    let _first = task::spawn(service.call(Request::of(1)));
+    let mut waiter = task::spawn(service.call(Request::of(1)));
+    assert_pending!(waiter.poll());
+
+    // It is its turn, but the inner service is not ready.
+    time::advance(ms(1_000)).await;
+    assert!(waiter.is_woken());
+    assert_pending!(waiter.poll());
+
+    assert!(!waiter.is_woken());
+    handle.allow(1);
+    assert!(waiter.is_woken());
 }
 
 #[tokio::test(start_paused = true)]
