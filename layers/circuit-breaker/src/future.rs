@@ -38,7 +38,7 @@ enum State<F, E> {
         // Before the ticket: the call has to be gone when its place is free again.
         #[pin]
         inner: F,
-        ticket: Option<Ticket>,
+        ticket: Ticket,
         started: Option<Instant>,
     },
     Failed(Option<E>),
@@ -51,7 +51,7 @@ impl<F, E> ResponseFuture<F, E> {
         Self {
             state: State::Calling {
                 inner,
-                ticket: Some(ticket),
+                ticket,
                 started,
             },
         }
@@ -84,11 +84,9 @@ where
                 started,
             } => match inner.poll(cx) {
                 Poll::Ready(mut result) => {
-                    if let Some(ticket) = ticket.take() {
-                        match &mut result {
-                            Ok(_) => ticket.succeeded(*started),
-                            Err(error) => ticket.failed(*started, error),
-                        }
+                    match &mut result {
+                        Ok(_) => ticket.succeeded(*started),
+                        Err(error) => ticket.failed(*started, error),
                     }
                     Poll::Ready(result)
                 }

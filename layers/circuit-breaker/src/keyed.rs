@@ -2,8 +2,10 @@
 
 use std::{fmt, hash::Hash, sync::Arc};
 
+use steadfast_classify::Failure;
+
 use crate::{
-    Breaker, CircuitOpen, Settings, Snapshot,
+    Breaker, Settings, Snapshot,
     registry::Registry,
     select::Admit,
     ticket::{Admitted, Seat, Ticket},
@@ -66,7 +68,7 @@ where
     K: Eq + Hash + Clone + fmt::Debug,
     F: Fn(&R) -> K,
 {
-    fn admit(&mut self, request: &R) -> Result<Ticket, CircuitOpen> {
+    fn admit(&mut self, request: &R) -> Result<Ticket, Failure> {
         let key = (self.key)(request);
         let mut admitted = self.admit_by_last(&key);
         loop {

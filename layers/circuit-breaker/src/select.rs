@@ -1,7 +1,9 @@
 //! Which circuit a request goes by.
 
+use steadfast_classify::Failure;
+
 use crate::{
-    Breaker, CircuitOpen,
+    Breaker,
     ticket::{Admitted, Seat, Ticket},
 };
 
@@ -14,7 +16,7 @@ impl<R, Sel: Admit<R>> Select<R> for Sel {}
 
 #[allow(unnameable_types, reason = "it seals `Select`")]
 pub trait Admit<R> {
-    fn admit(&mut self, request: &R) -> Result<Ticket, CircuitOpen>;
+    fn admit(&mut self, request: &R) -> Result<Ticket, Failure>;
 }
 
 /// One circuit for all requests.
@@ -34,10 +36,11 @@ impl Single {
 }
 
 impl<R> Admit<R> for Single {
-    fn admit(&mut self, _: &R) -> Result<Ticket, CircuitOpen> {
+    #[inline]
+    fn admit(&mut self, _: &R) -> Result<Ticket, Failure> {
         match self.0.admit() {
             Admitted::In(ticket) => Ok(ticket),
-            Admitted::Away(open) => Err(open),
+            Admitted::Away(failure) => Err(failure),
             // Only a registry retires circuits, and handles of those make no `Single`.
             Admitted::Retired => Ok(Ticket::off()),
         }
@@ -45,7 +48,7 @@ impl<R> Admit<R> for Single {
 }
 
 impl<R, Sel: Admit<R>> Admit<R> for Option<Sel> {
-    fn admit(&mut self, request: &R) -> Result<Ticket, CircuitOpen> {
+    fn admit(&mut self, request: &R) -> Result<Ticket, Failure> {
         match self {
             Some(select) => select.admit(request),
             None => Ok(Ticket::off()),

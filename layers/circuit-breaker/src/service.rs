@@ -75,22 +75,27 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let kept = self.kept.0.take();
-        let ticket = match self.select.admit(&request) {
+        let mut ticket = match self.select.admit(&request) {
             Ok(ticket) => ticket,
-            Err(open) => return ResponseFuture::failed(open.into_failure().into()),
+            Err(failure) => return ResponseFuture::failed(failure.into()),
         };
-        let Some(kept) = kept else {
-            let started = ticket.start();
-            return ResponseFuture::calling(self.inner.call(request), ticket, started);
-        };
-        let mut error = match kept.downcast::<S::Error>() {
-            Ok(error) => *error,
-            // Made ready for one type of request, called with another that has another
-            // type of error: all that is left to say is that nothing was sent.
-            Err(_) => Failure::new(Class::NotSent).into(),
-        };
-        ticket.failed(None, &mut error);
-        ResponseFuture::failed(error)
+        if let Some(kept) = kept {
+            let mut error = give_back(kept);
+            ticket.failed(None, &mut error);
+            return ResponseFuture::failed(error);
+        }
+        let started = ticket.start();
+        ResponseFuture::calling(self.inner.call(request), ticket, started)
+    }
+}
+
+/// The error that was kept.
+fn give_back<E: From<Failure> + 'static>(kept: Box<dyn Any + Send + Sync>) -> E {
+    match kept.downcast() {
+        Ok(error) => *error,
+        // Made ready for one type of request, called with another that has another type of
+        // error: all that is left to say is that nothing was sent.
+        Err(_) => Failure::new(Class::NotSent).into(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_classify::Class;
+use steadfast_classify::{Class, Failure};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) enum Entry {
     /// It may pass, and has this to show when it ends.
     Pass(Pass),
     /// It is turned away.
-    Away(CircuitOpen),
+    Away(Failure),
     /// Another circuit has to be asked.
     Retired,
 }
@@ -84,6 +84,12 @@ impl Shared {
             touched: AtomicBool::new(true),
             settings,
         }
+    }
+
+    /// Decides about a call in a closed circuit, if it is.
+    #[inline]
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        self.word.pass()
     }
 
     /// Decides about a call.
@@ -126,7 +132,7 @@ impl Shared {
         Some(if observed {
             Entry::Pass(by.pass())
         } else {
-            Entry::Away(CircuitOpen::new(&self.label, &told, left))
+            Entry::Away(CircuitOpen::new(&self.label, &told, left).into_failure())
         })
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use steadfast_classify::Classified;
+use steadfast_classify::{Classified, Failure};
 use tokio::time::Instant;
 
-use crate::{Breaker, CircuitOpen, bits::Bits, pass::Pass, shared::Entry};
+use crate::{Breaker, bits::Bits, pass::Pass, shared::Entry};
 
 /// What a call that was let through holds while it runs. Dropped without a verdict it says
 /// nothing about the server, and gives the place of a probe back.
@@ -39,7 +39,7 @@ enum Hold {
 /// What becomes of a call.
 pub(crate) enum Admitted {
     In(Ticket),
-    Away(CircuitOpen),
+    Away(Failure),
     Retired,
 }
 
@@ -54,18 +54,20 @@ impl Ticket {
         }
     }
 
+    #[inline]
     pub(crate) fn start(&self) -> Option<Instant> {
         self.breaker.as_ref()?.shared().start()
     }
 
-    pub(crate) fn succeeded(mut self, started: Option<Instant>) {
+    #[inline]
+    pub(crate) fn succeeded(&mut self, started: Option<Instant>) {
         if let Some(breaker) = &self.breaker {
             breaker.shared().succeeded(self.pass, started);
             self.breaker = None;
         }
     }
 
-    pub(crate) fn failed<E: Classified>(mut self, started: Option<Instant>, error: &mut E) {
+    pub(crate) fn failed<E: Classified>(&mut self, started: Option<Instant>, error: &mut E) {
         if let Some(breaker) = &self.breaker {
             breaker.shared().failed(self.pass, started, error);
             self.breaker = None;
@@ -74,6 +76,7 @@ impl Ticket {
 }
 
 impl Drop for Ticket {
+    #[inline]
     fn drop(&mut self) {
         if let Some(breaker) = self.breaker.as_ref().filter(|_| self.pass.is_probe()) {
             breaker.shared().release(self.pass);
@@ -103,18 +106,28 @@ impl Seat {
         &self.breaker
     }
 
+    #[inline]
     pub(crate) fn admit(&mut self) -> Admitted {
+        if let Some(pass) = self.breaker.shared().pass() {
+            return Admitted::In(self.ticket(pass));
+        }
         match self.breaker.shared().admit() {
-            Entry::Pass(pass) => Admitted::In(Ticket {
-                pass,
-                breaker: Some(self.share()),
-            }),
-            Entry::Away(open) => Admitted::Away(open),
+            Entry::Pass(pass) => Admitted::In(self.ticket(pass)),
+            Entry::Away(failure) => Admitted::Away(failure),
             Entry::Retired => Admitted::Retired,
         }
     }
 
+    #[inline]
+    fn ticket(&mut self, pass: Pass) -> Ticket {
+        Ticket {
+            pass,
+            breaker: Some(self.share()),
+        }
+    }
+
     /// For one more call.
+    #[inline]
     fn share(&mut self) -> Arc<Breaker> {
         match self.hold {
             Hold::Own => {}

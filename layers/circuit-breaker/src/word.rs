@@ -33,8 +33,16 @@ impl Word {
         Self(AtomicU64::new(Bits::NEW.to_u64()))
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Bits {
         Bits::from_u64(self.0.load(Ordering::Acquire))
+    }
+
+    /// What a call shows that is let through in a closed circuit, if it is closed.
+    #[inline]
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        let bits = self.load();
+        bits.is_closed().then(|| bits.pass())
     }
 
     /// Takes a step that was computed from `from`, unless another was faster.

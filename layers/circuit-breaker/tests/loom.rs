@@ -79,7 +79,9 @@ impl Circuit {
     }
 
     fn succeed(&self, pass: Pass, at: u64, probes: u32) {
-        self.apply(|bits| bits.succeed(pass, probes, || seconds(at)));
+        if !self.word.load().is_at_rest_for(pass) {
+            self.apply(|bits| bits.succeed(pass, probes, || seconds(at)));
+        }
     }
 
     fn fail(&self, pass: Pass, at: u64, threshold: u32) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use steadfast_circuit_breaker::{Breaker, CircuitBreakerLayer, InvalidSettings, OpenFor, Settings};
+use steadfast_classify::Class;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const OVER_A_DAY: Duration = Duration::from_secs(86_401);
@@ -120,11 +121,30 @@ fn the_first_thing_that_makes_no_sense_is_told() {
 }
 
 #[test]
-fn the_longest_exponent_does_not_overflow() {
-    let open_for = OpenFor::exponential();
-    for trips in [0, 1, 33, 63, u32::MAX] {
-        let open_for = open_for.after(trips, steadfast_classify::Class::Unknown, None);
-        let bounds = Duration::from_secs(30)..=Duration::from_secs(300);
-        assert!(bounds.contains(&open_for), "{trips}");
+fn how_long_it_stays_open() {
+    let (fixed, exponential) = (OpenFor::default(), OpenFor::exponential());
+    let asks_for_ever = OpenFor::with(|_, _, _| Duration::MAX);
+    for (open_for, trips, retry_after, want) in [
+        (&fixed, 1, None, 30),
+        (&fixed, 9, None, 30),
+        (&fixed, 1, Some(29), 30),
+        (&fixed, 1, Some(31), 31),
+        (&exponential, 0, None, 30),
+        (&exponential, 1, None, 30),
+        (&exponential, 2, None, 60),
+        (&exponential, 4, None, 240),
+        (&exponential, 5, None, 300),
+        (&exponential, 33, None, 300),
+        (&exponential, u32::MAX, None, 300),
+        (&exponential, 2, Some(59), 60),
+        (&exponential, 2, Some(900), 900),
+        (&fixed, 1, Some(100_000), 86_400),
+        (&exponential, 1, Some(100_000), 86_400),
+        (&asks_for_ever, 1, None, 86_400),
+    ] {
+        let asked = retry_after.map(Duration::from_secs);
+        let got = open_for.after(trips, Class::Unknown, asked);
+        let which = format!("{open_for:?}, {trips} trips, asked for {retry_after:?}");
+        assert_eq!(got, Duration::from_secs(want), "{which}");
     }
 }

@@ -344,3 +344,36 @@ async fn a_failure_after_which_another_call_could_pass_is_not_marked() {
             .is_circuit_open()
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn trips_are_counted_up_to_63() {
+    let mut circuit = Circuit::opened(Settings::new()).await;
+
+    for trips in 2..70 {
+        advance(secs(30)).await;
+        circuit.fail(1, Class::Unknown).await;
+        let snapshot = circuit.breaker().snapshot();
+        assert_eq!(
+            (snapshot.state, snapshot.trips),
+            (State::Open, trips.min(63))
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_circuit_works_after_its_generations_have_started_again() {
+    let mut circuit = Circuit::opened(Settings::new().with_failure_rate(1.0)).await;
+    advance(secs(30)).await;
+    let stale = circuit.passes();
+
+    // The word's generations start again every 2^20 changes. This is one more.
+    for _ in 0..=1 << 20 {
+        circuit.breaker().reset();
+    }
+    stale.fails(failure(Class::Unknown)).await;
+    assert_eq!(circuit.breaker().snapshot().consecutive_failures, 0);
+
+    circuit.fail(5, Class::Unknown).await;
+    let snapshot = circuit.breaker().snapshot();
+    assert_eq!((snapshot.state, snapshot.trips), (State::Open, 1));
+}
