@@ -7,6 +7,13 @@
     reason = "a test that cannot go on has failed; the lint's own exception does not reach helpers"
 )]
 
+mod ask;
+mod config;
+mod dead;
+mod errors;
+mod refused;
+mod stack;
+
 #[cfg(target_os = "linux")]
 mod cancel;
 #[cfg(target_os = "linux")]
