@@ -49,6 +49,16 @@ impl<B: ?Sized> RetryLayer<B> {
     ///
     /// A retry that is dropped while it waits has used its share all the same, since a
     /// [`Budget`] has no way to give it back.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use steadfast_retry::RetryLayer;
+    /// use tower::retry::budget::TpsBudget;
+    ///
+    /// let budget = Arc::new(TpsBudget::default());
+    /// let prices = RetryLayer::default().with_budget(Arc::clone(&budget));
+    /// let orders = RetryLayer::default().with_budget(budget);
+    /// ```
     #[must_use]
     pub fn with_budget<C: Budget + ?Sized>(self, budget: Arc<C>) -> RetryLayer<C> {
         RetryLayer {

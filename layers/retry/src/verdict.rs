@@ -121,6 +121,7 @@ impl Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Backoff, Jitter};
 
     const READ: Effect = Effect::ReadOnly;
 
@@ -179,6 +180,18 @@ mod tests {
         ] {
             let failure = Failure::new(Class::Overloaded).with_retry_after(ms(after));
             let verdict = judge(&attempted(&failure), &Settings::new(), || random);
+            assert_eq!(verdict, Verdict::Retry(ms(want)), "{after} {random}");
+        }
+    }
+
+    #[test]
+    fn full_jitter_is_spread_on_top_of_a_floor() {
+        let ms = Duration::from_millis;
+        let backoff = Backoff::new(ms(500), ms(8_000), Jitter::Full).unwrap();
+        let settings = Settings::new().with_backoff(backoff);
+        for (after, random, want) in [(0, 0.5, 250), (100, 0.5, 350), (1_000, 0.5, 1_250)] {
+            let failure = Failure::new(Class::Overloaded).with_retry_after(ms(after));
+            let verdict = judge(&attempted(&failure), &settings, || random);
             assert_eq!(verdict, Verdict::Retry(ms(want)), "{after} {random}");
         }
     }

@@ -50,7 +50,7 @@ fn what_the_inner_service_is_a_retry_is_too() {
 }
 
 #[test]
-fn handles_are_small() {
+fn a_call_is_no_larger_than_its_parts() {
     // A context is 72 bytes, a request with its effect 80.
     let inner = size_of::<<support::Server as Service<Request>>::Future>();
     let future = size_of::<ResponseFuture<support::Server, Request>>();

@@ -18,6 +18,11 @@ fn jitters() -> impl Strategy<Value = Jitter> {
     ]
 }
 
+/// Uniform, with both ends.
+fn randoms() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0]
+}
+
 prop_compose! {
     fn backoffs()(
         base in 1_u64..100_000_000_000,
@@ -37,7 +42,7 @@ proptest! {
     fn a_wait_is_never_above_the_cap(
         (backoff, _, cap, _) in backoffs(),
         retry: u32,
-        random in 0.0..=1.0,
+        random in randoms(),
     ) {
         prop_assert!(backoff.delay(retry, random) <= cap);
     }
@@ -46,7 +51,7 @@ proptest! {
     fn an_additive_wait_is_never_below_the_base(
         (backoff, base, cap, jitter) in backoffs(),
         retry: u32,
-        random in 0.0..=1.0,
+        random in randoms(),
     ) {
         if let Jitter::Additive(ratio) = jitter {
             // Where the cap leaves no room for base and jitter, the base makes room.
@@ -73,7 +78,7 @@ proptest! {
     fn waits_never_shrink_from_one_retry_to_the_next(
         (backoff, ..) in backoffs(),
         retry in 0_u32..2_000,
-        random in 0.0..=1.0,
+        random in randoms(),
     ) {
         prop_assert!(backoff.delay(retry, random) <= backoff.delay(retry + 1, random));
     }
@@ -141,6 +146,10 @@ fn trap_p7_jitter_is_not_added_on_top_of_the_cap() {
             assert!(wait <= secs(8), "{wait:?} before retry {retry}");
         }
     }
+    // Both parts of this wait round up: their sum is a nanosecond more than the cap.
+    let (base, cap) = (Duration::from_nanos(1), Duration::from_nanos(4_893));
+    let backoff = Backoff::new(base, cap, Jitter::Additive(0.2)).unwrap();
+    assert_eq!(backoff.delay(u32::MAX, 1.0), cap);
 }
 
 #[test]

@@ -39,17 +39,19 @@ async fn attempts_are_numbered_from_one() {
 #[tokio::test(start_paused = true)]
 async fn d09_one_key_per_logical_call_layers() {
     let (server, mut handle) = server();
-    let service = layer(even()).layer(server);
+    let mut service = layer(even()).layer(server);
     let mut script = vec![failed(Class::Unknown); 3];
     script.push(Ok("done"));
+    let (one, two) = (script.clone(), script.clone());
 
-    let mut original = service.clone();
-    let first = run_on(&mut original, &mut handle, Request::read(), script.clone()).await;
-    let second = run_on(&mut original, &mut handle, Request::read(), script.clone()).await;
-    let by_a_clone = run_on(service, &mut handle, Request::read(), script).await;
+    let first = run_on(&mut service, &mut handle, Request::read(), one).await;
+    // A clone of a service that has given keys must not give the same ones.
+    let clone = service.clone();
+    let second = run_on(service, &mut handle, Request::read(), two).await;
+    let third = run_on(clone, &mut handle, Request::read(), script).await;
 
     let mut all = HashSet::new();
-    for run in [&first, &second, &by_a_clone] {
+    for run in [&first, &second, &third] {
         assert_eq!(run.attempts(), 4);
         assert_eq!(keys(run).len(), 1, "the same on each attempt");
         all.extend(keys(run));

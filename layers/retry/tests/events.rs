@@ -8,6 +8,7 @@ use std::{
 };
 
 use steadfast_classify::{BoxError, Class, Failure, Origin};
+use tower::{Layer, ServiceExt};
 use tracing::Level;
 
 mod support;
@@ -70,6 +71,27 @@ async fn a_retry_and_a_recovery_are_told_with_their_fields() {
              origin=\"order\" on \"shop\" wait=100ms",
             "DEBUG steadfast_retry::observe: recovered attempt=2",
         ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_nobody_classified_is_told_as_unknown() {
+    let (lines, _guard) = record();
+    let (mock, mut handle) = tower_test::mock::pair::<Request, ()>();
+    let service = layer(even().with_max_retries(1)).layer(mock);
+    let server = async {
+        let (_, reply) = handle.next_request().await.unwrap();
+        reply.send_error("secret");
+        let (_, reply) = handle.next_request().await.unwrap();
+        reply.send_response(());
+    };
+
+    let (result, ()) = tokio::join!(service.oneshot(Request::read()), server);
+
+    result.unwrap();
+    assert_eq!(
+        lines.all()[0],
+        "DEBUG steadfast_retry::observe: retrying attempt=1 class=\"unknown\" wait=100ms"
     );
 }
 

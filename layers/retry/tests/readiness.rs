@@ -36,6 +36,7 @@ async fn trap_p10_a_readiness_error_is_an_attempt_of_the_next_call() {
 
     let start = Instant::now();
     let call = service.call(Request::write());
+    drop(service);
     let server = async {
         let (request, reply) = handle.next_request().await.unwrap();
         assert_eq!(request.context.attempt(), 2);
@@ -70,11 +71,13 @@ async fn what_was_never_called_may_be_repeated_whatever_its_error_says() {
         assert_ready_ok!(service.poll_ready::<Request>());
 
         let call = service.call(Request::write());
+        drop(service);
         let server = async {
             let (request, reply) = handle.next_request().await.unwrap();
             assert_eq!(request.context.attempt(), 2);
             // From here on it may have run.
             reply.send_error(error());
+            assert!(handle.next_request().await.is_none(), "and is not repeated");
         };
         let (result, ()) = tokio::join!(call, server);
 
@@ -187,12 +190,13 @@ async fn a_service_that_is_not_ready_between_attempts_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_whose_readiness_failed_is_not_used_again() {
     let fragile = Fragile { broken: false };
-    let service = layer(even()).layer(fragile);
+    let mut service = layer(even()).layer(fragile);
 
-    let result = service.oneshot(Request::write()).await;
-
-    // Each attempt got an instance of its own, else the second would have panicked.
-    assert_eq!(result.unwrap_err().attempts(), 4);
+    // Each attempt of each call gets an instance of its own, else it would panic.
+    for _ in 0..2 {
+        let result = (&mut service).oneshot(Request::write()).await;
+        assert_eq!(result.unwrap_err().attempts(), 4);
+    }
 }
 
 /// Never becomes ready, and must not be asked twice, as the contract allows.
