@@ -8,10 +8,10 @@ use std::time::Duration;
 pub struct Grace {
     /// From the end of its input to `SIGTERM`. Default 2 s: a server may have to flush.
     pub eof: Duration,
-    /// From `SIGTERM` to `SIGKILL`. Default 2 s.
+    /// From `SIGTERM` to `SIGKILL`. Default 2 s. Windows has no such signal: there it only waits.
     pub term: Duration,
-    /// How long to wait for proof of death after `SIGKILL`. Default 1 s; a process that survives it
-    /// hangs in the kernel (a dead network drive) and is reported.
+    /// How long to wait for proof of death after `SIGKILL`, 100 ms at least. Default 1 s; a process
+    /// that survives it hangs in the kernel (a dead network drive) and is reported.
     pub kill: Duration,
 }
 

@@ -117,7 +117,7 @@ impl Process {
         self.hunt.report(self.pid(), left)
     }
 
-    fn look_now(&mut self) -> Family {
+    pub(super) fn look_now(&mut self) -> Family {
         let id = self.leader.id();
         self.hunt.look(id, sys::table(id, self.mark.as_bytes()))
     }

@@ -1,8 +1,8 @@
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     task::spawn_blocking,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -16,6 +16,9 @@ use super::{
 
 /// Children often end a moment after their parent; that moment is not worth a signal.
 const MOMENT: Duration = Duration::from_millis(100);
+
+/// How long another thread may take for a look before it is taken on this one.
+const LOOK_LIMIT: Duration = Duration::from_millis(250);
 
 /// How a shutdown went.
 #[derive(Clone, Debug)]
@@ -55,8 +58,8 @@ impl Process {
     /// proven or the last limit is over.
     ///
     /// The server's stdin must be closed by then (drop it, best after
-    /// [`note_descendants`](Self::note_descendants)); a server that exits on that gets no signal. Whatever the server leaves behind gets `SIGTERM` at once after its end, as its parent
-    /// has finished.
+    /// [`note_descendants`](Self::note_descendants)); a server that exits on that gets no signal.
+    /// What it leaves behind gets `SIGTERM` right after its end, as its parent has finished.
     ///
     /// # Cancel safety
     ///
@@ -121,7 +124,8 @@ impl Process {
 
     /// Kills until nothing is left: one that forks while it is killed needs a second round.
     async fn kill(&mut self, mut family: Family, limit: Duration) -> Family {
-        let end = end(Instant::now(), limit);
+        // A kill is done in a moment, but not in none.
+        let end = end(Instant::now(), limit.max(MOMENT));
         loop {
             self.hunt.signal(&self.leader, &family, Signal::Kill);
             let round = end
@@ -156,11 +160,12 @@ impl Process {
     /// One look at the process table, off the runtime's threads: a busy host has many processes.
     async fn look(&mut self) -> Family {
         let (id, mark) = (self.leader.id(), self.mark.clone());
-        let table = spawn_blocking(move || sys::table(id, mark.as_bytes())).await;
-        self.hunt.look(
-            id,
-            table.unwrap_or_else(|error| Err(io::Error::other(error))),
-        )
+        let elsewhere = spawn_blocking(move || sys::table(id, mark.as_bytes()));
+        match timeout(LOOK_LIMIT, elsewhere).await {
+            Ok(Ok(table)) => self.hunt.look(id, table),
+            // A host that fills all of these threads must not keep its servers from ending.
+            _ => self.look_now(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use steadfast_pool::process::{Exit, Grace, Step};
+use tokio::{runtime::Builder, time::timeout};
 
 use super::support::{SOON, Stage, short, zombies};
 
@@ -91,6 +92,44 @@ async fn children_left_by_a_clean_exit_get_sigterm_at_once() {
     assert!(stage.alive().is_empty(), "{:?}", stage.alive());
     // Not after the two seconds that the server itself would have had.
     assert!(end.took < Grace::default().eof, "{:?}", end.took);
+}
+
+#[tokio::test]
+async fn with_no_time_at_all_it_is_killed_and_proven_dead() {
+    let stage = Stage::enter().await;
+    let server = stage
+        .start_tree("trap '' TERM; $HANG & exec $HANG", 0, 2)
+        .await;
+
+    let none = Grace::default().within(Duration::ZERO);
+    let end = server.process.shutdown(none).await;
+
+    assert_eq!((end.step, end.exit), (Step::Kill, Some(Exit::Signal(9))));
+    assert_eq!(end.survivors, Some(0));
+}
+
+#[test]
+fn a_runtime_whose_blocking_threads_are_all_taken_still_ends_its_servers() {
+    let stage = Stage::enter_blocking();
+    let mut runtime = Builder::new_current_thread();
+    let runtime = runtime
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    let (free, taken) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || taken.recv());
+
+    let end = runtime.block_on(async {
+        let server = stage.start_tree("setsid $HANG & cat", 1, 1).await;
+        drop(server.stdin);
+        timeout(2 * SOON, server.process.shutdown(short())).await
+    });
+
+    drop(free);
+    let end = end.unwrap();
+    assert_eq!((end.exit, end.sweep.found), (Some(Exit::Code(0)), Some(1)));
+    assert!(stage.alive().is_empty(), "{:?}", stage.alive());
 }
 
 #[tokio::test]

@@ -58,14 +58,16 @@ impl Watch {
         }
     }
 
-    /// The same, blocking for at most `limit`.
-    pub(super) fn wait(&self, limit: Duration) {
-        if let (Some(fd), Ok(limit)) = (&self.0, Timespec::try_from(limit)) {
-            let _ = poll(
-                &mut [PollFd::new(fd.get_ref(), PollFlags::IN)],
-                Some(&limit),
-            );
-        }
+    /// The same, blocking for at most `limit`. `false` if it did not wait.
+    pub(super) fn wait(&self, limit: Duration) -> bool {
+        let (Some(fd), Ok(limit)) = (&self.0, Timespec::try_from(limit)) else {
+            return false;
+        };
+        poll(
+            &mut [PollFd::new(fd.get_ref(), PollFlags::IN)],
+            Some(&limit),
+        )
+        .is_ok()
     }
 
     /// What to wait for: the descriptor, since it is never reused.

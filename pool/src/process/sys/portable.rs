@@ -36,7 +36,9 @@ impl Watch {
         future::ready(())
     }
 
-    pub(super) fn wait(&self, _limit: Duration) {}
+    pub(super) fn wait(&self, _limit: Duration) -> bool {
+        false
+    }
 
     pub(super) fn wait_id(&self, pid: RawPid) -> WaitId<'_> {
         WaitId::Pid(pid)

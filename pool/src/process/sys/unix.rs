@@ -119,7 +119,7 @@ impl Leader {
         self.end.try_exited()
     }
 
-    /// The same, blocking for about `limit` at most, twice that without a pidfd that works.
+    /// The same, blocking for about `limit` at most.
     pub(crate) fn wait_blocking(&self, limit: Duration) -> Option<Exit> {
         self.end.wait_blocking(limit)
     }
@@ -216,9 +216,11 @@ impl End {
         Some(*self.exit.get_or_init(|| exit))
     }
 
-    /// The same, blocking for about `limit` at most, twice that without a pidfd that works.
+    /// The same, blocking for about `limit` at most.
     pub(crate) fn wait_blocking(&self, limit: Duration) -> Option<Exit> {
-        self.watch.wait(limit);
+        if self.watch.wait(limit) {
+            return self.try_exited();
+        }
         for _ in 0..limit.as_millis() / POLL.as_millis() {
             if self.try_exited().is_some() {
                 break;
