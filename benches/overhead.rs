@@ -118,8 +118,8 @@ where
         measure: Box::new(move |echo, context, threads| {
             // One clone for each thread: they share what the layers share.
             let service = layer.layer(echo);
-            let services = (0..threads).map(|_| service.clone()).collect();
-            best(services, &context)
+            let services: Vec<S> = (0..threads).map(|_| service.clone()).collect();
+            best(&services, &context)
         }),
     }
 }
@@ -195,13 +195,13 @@ fn main() {
 }
 
 /// Nanoseconds per call and thread, the best of several rounds.
-fn best<S>(services: Vec<S>, context: &CallContext) -> f64
+fn best<S>(services: &[S], context: &CallContext) -> f64
 where
     S: Service<Request> + Clone + Send,
     S::Error: std::fmt::Debug,
 {
     (0..ROUNDS)
-        .map(|_| round(services.clone(), context))
+        .map(|_| round(services.to_vec(), context))
         .fold(f64::INFINITY, f64::min)
 }
 
