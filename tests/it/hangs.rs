@@ -32,7 +32,7 @@ async fn a01_every_call_in_flight_ends_when_its_server_dies_stdio() {
         assert!(failure.may_have_run(), "{tag}: {failure}");
         assert_eq!(failure.attempts(), 1, "{tag}: {failure}");
         let told = failure.to_string();
-        assert!(told.contains("exited with status 137"), "{tag}: {told}");
+        assert!(told.contains(": exited with status 137"), "{tag}: {told}");
         assert_eq!(stage.executed(tag), 1, "{tag}");
     }
     assert!(until(|| status(&pool) == Status::Idle).await);
@@ -56,6 +56,8 @@ async fn a04_a_server_killed_while_idle_is_replaced_for_the_next_call_stdio() {
         kill_unseen(pid);
         if noticed {
             assert!(until(|| status(&pool) == Status::Idle).await);
+            let why = entry(&pool).last_error.unwrap();
+            assert!(why.contains(": killed by signal 9 (SIGKILL)"), "{why}");
         }
 
         let answer = agent.call("w", json!({"tag": tag})).await.unwrap();
@@ -129,7 +131,7 @@ async fn a11_a_server_that_ended_while_idle_is_never_taken_for_alive_stdio() {
     let told = entry(&pool);
     assert_eq!((told.refs, told.pid), (2, None));
     let why = told.last_error.unwrap();
-    assert!(why.contains("exited with status 0"), "{why}");
+    assert!(why.contains(": exited with status 0"), "{why}");
     let third = a.acquire(&config).await.unwrap();
 
     let alive = entry(&pool).pid.unwrap();
