@@ -162,6 +162,9 @@ async fn m07_a_line_that_is_too_long_costs_none_of_its_neighbours_stdio() {
         .collect();
     assert_eq!(answers, ["before", "after"]);
     assert_eq!(spy.count("oversized"), 1);
+    let later = agent.call("w", json!({"echo": "later"})).await;
+    assert_eq!(text(&later.unwrap().value), "later");
+    assert_eq!(stage.started().len(), 1, "it was not started anew");
     stage.end(pool).await;
 }
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::{
     ALONE,
     support::{Agent, Stage, ms, object, quick, secs, text, until},
-    usage::{descriptors, forget_peak, memory},
+    usage::{children, descriptors, forget_peak, memory},
 };
 
 const MIB: usize = 1 << 20;
@@ -106,7 +106,7 @@ async fn n03_calls_that_were_given_up_are_forgotten_stdio() {
 }
 
 #[tokio::test]
-async fn a_pool_that_was_drained_holds_no_descriptor() {
+async fn a_pool_that_was_drained_holds_no_descriptor_and_no_process() {
     let _alone = ALONE.lock().await;
     let mut counts = Vec::new();
     // What the runtime opens with the first process stays open for the next.
@@ -124,6 +124,8 @@ async fn a_pool_that_was_drained_holds_no_descriptor() {
         }
         stage.end(pool).await;
         drop(session);
+        // The watchdog, too.
+        assert!(until(|| children().is_empty()).await, "{:?}", children());
         counts.push(descriptors());
     }
 

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout as within};
 use crate::{
     ALONE,
     support::{Agent, Outcome, Stage, ms, pool_settings, quick, secs, signal, until},
-    usage::descriptors,
+    usage::{children, descriptors},
 };
 
 const CALLS: usize = 1000;
@@ -76,6 +76,7 @@ async fn a_thousand_calls_survive_crashes_and_none_is_made_twice() {
     assert!(starts > 20, "only {starts} starts");
     drop((agent, session));
     stage.end(pool).await;
+    assert!(until(|| children().is_empty()).await, "{:?}", children());
     // What the runtime itself opens with the first process may stay.
     assert!(
         until(|| descriptors() <= before + 2).await,
