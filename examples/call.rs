@@ -157,7 +157,7 @@ fn list(name: &Arc<str>, lease: &Lease) {
     if let Some(failure) = view.stale {
         eprintln!("call: the list of {name:?} is not complete: {failure}");
     }
-    for tool in &view.tools {
+    for tool in view.tools.iter() {
         let effect = lease.tool(tool.name.to_string()).effect();
         let hints = tool.annotations.as_ref().map(hints).unwrap_or_default();
         println!("  {:<32} {effect:<15} {hints}", tool.name);

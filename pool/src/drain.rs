@@ -3,86 +3,163 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use tokio::time::{Instant, timeout_at};
-
-use crate::{
-    entry::{Phase, Shut, Station},
-    pool::Shared,
+use tokio::{
+    runtime::Handle,
+    time::{Instant, timeout_at},
 };
 
-/// How much of a drain's time is kept for killing what does not end by itself.
-const FOR_KILLING: f64 = 0.1;
+use crate::{
+    entry::{Phase, Station},
+    observe,
+    shared::{Drained, Shared},
+    time::{after, bounded},
+};
+
+/// The share of a drain's time after which calls that still run are cut off.
+const CALLS: f64 = 0.5;
+
+/// The share after which the last server has been killed by its own steps.
+const STEPS: f64 = 0.85;
+
+/// The share after which what is left all the same is killed by whatever means.
+const FORCE: f64 = 0.95;
+
+/// How long it may take to hear that what was killed is gone, if the time is up.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// How a pool was drained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrainReport {
-    /// How many connections ended as they should, in time.
+    /// How many connections ended without being killed.
     pub drained: usize,
-    /// Those that had to be killed: they heeded neither the end of their input nor
-    /// `SIGTERM`, or the time was up.
+    /// Those that had to be killed.
     pub forced: Vec<Forced>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// A connection that a drain had to kill.
+/// A connection that had to be killed in a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forced {
     /// The server.
     pub server: Arc<str>,
-    /// The entry's number.
+    /// The entry's number; `None` if it was never usable.
     pub entry_index: Option<u32>,
+    /// How many of its processes could not be proven dead; `None` if that could not be
+    /// found out.
+    pub survivors: Option<usize>,
 }
 
-/// Ends every connection of `shared` within `deadline`.
-pub(crate) async fn run(shared: &Shared, deadline: Duration) -> DrainReport {
-    let begun = Instant::now();
-    let stations = shared.stations();
-    let live: Vec<_> = stations.iter().filter(|station| is_live(station)).collect();
-    let calls = join_all(stations.iter().map(|station| station.calls_done()));
-    let _ = timeout_at(begun + deadline.mul_f64(0.5), calls).await;
+/// Says so when a drain ends without having been finished, so that somebody else can.
+struct Unfinished<'a>(&'a Shared);
 
-    let by = begun + deadline.mul_f64(1.0 - FOR_KILLING);
-    for station in &stations {
-        station.shut(Shut::Drained, Some(by));
+/// Drains `shared`, or waits for whoever does.
+pub(crate) async fn all(shared: &Arc<Shared>, deadline: Duration) -> DrainReport {
+    shared.refuse();
+    let mut drained = shared.drained().subscribe();
+    loop {
+        if let Drained::Done(report) = &*drained.borrow_and_update() {
+            return report.clone();
+        }
+        if begin(shared) {
+            let Ok(runtime) = Handle::try_current() else {
+                return at_once(shared);
+            };
+            runtime.spawn(run(Arc::clone(shared), deadline));
+        }
+        // The sender is in `shared`.
+        drop(drained.changed().await);
     }
-    let vacant = join_all(stations.iter().map(|station| station.vacant()));
-    let _ = timeout_at(begun + deadline, vacant).await;
+}
 
-    force(shared, &stations);
-    let killed = live.iter().filter(|station| station.was_killed());
-    let forced: Vec<_> = killed.map(|station| Forced::from(&***station)).collect();
-    DrainReport {
-        drained: live.len() - forced.len(),
+/// `true` for the one who is to do it.
+fn begin(shared: &Shared) -> bool {
+    shared.drained().send_if_modified(|drained| {
+        let first = matches!(drained, Drained::No);
+        if first {
+            *drained = Drained::Running;
+        }
+        first
+    })
+}
+
+/// A task of its own, so that it goes on when nobody waits for it any more.
+async fn run(shared: Arc<Shared>, deadline: Duration) {
+    let unfinished = Unfinished(&shared);
+    let begun = Instant::now();
+    let share = |share| after(begun, bounded(deadline).mul_f64(share));
+    let stations = shared.all();
+    let live: Vec<_> = stations.iter().filter(|station| lives(station)).collect();
+    for station in &stations {
+        station.drain(share(CALLS), share(STEPS));
+    }
+    let vacant = || join_all(live.iter().map(|station| station.vacant()));
+    if timeout_at(share(FORCE), vacant()).await.is_err() {
+        let left: Vec<_> = live
+            .iter()
+            .map(|&station| Arc::clone(station))
+            .filter(lives)
+            .collect();
+        shared.kill_all(&left);
+        // Dead already; only their tasks have yet to be told.
+        let told = share(1.0).max(Instant::now() + MOMENT);
+        let _ = timeout_at(told, vacant()).await;
+    }
+    let forced: Vec<_> = live.iter().filter_map(|station| forced(station)).collect();
+    finish(&shared, live.len(), forced, begun);
+    std::mem::forget(unfinished);
+}
+
+/// Without a runtime nothing can be waited for.
+fn at_once(shared: &Shared) -> DrainReport {
+    let begun = Instant::now();
+    let stations = shared.all();
+    let live: Vec<_> = stations.into_iter().filter(lives).collect();
+    for station in &live {
+        station.drain(begun, begun);
+    }
+    shared.kill_all(&live);
+    let forced: Vec<_> = live.iter().filter_map(forced).collect();
+    finish(shared, live.len(), forced, begun)
+}
+
+fn finish(shared: &Shared, live: usize, forced: Vec<Forced>, begun: Instant) -> DrainReport {
+    let report = DrainReport {
+        drained: live.saturating_sub(forced.len()),
         forced,
         took: begun.elapsed(),
-    }
+    };
+    let events = shared.events();
+    observe::drained(events, report.drained, report.forced.len(), report.took);
+    shared.drained().send_replace(Drained::Done(report.clone()));
+    report
 }
 
-fn is_live(station: &Station) -> bool {
+fn lives(station: &Arc<Station>) -> bool {
     station.phase() != Phase::Vacant
 }
 
-/// Kills what is left when the time is up.
-fn force(shared: &Shared, stations: &[Arc<Station>]) {
-    let left: Vec<_> = stations.iter().filter(|station| is_live(station)).collect();
-    for station in &left {
-        station.abort();
-    }
-    if !left.is_empty() {
-        shared.connector().kill_all();
-    }
+/// What had to be killed, if it had to be.
+fn forced(station: &Arc<Station>) -> Option<Forced> {
+    let gone = !lives(station);
+    let survivors = match station.last_closed() {
+        Some(closed) if gone && !closed.killed => return None,
+        Some(closed) if gone => closed.survivors,
+        // A start that was called off: it has ended with that.
+        None if gone => return None,
+        Some(_) | None => None,
+    };
+    Some(Forced {
+        server: Arc::clone(station.name()),
+        entry_index: station.index(),
+        survivors,
+    })
 }
 
-// === impl Forced ===
-
-impl From<&Station> for Forced {
-    fn from(station: &Station) -> Self {
-        Self {
-            server: Arc::clone(station.key().name()),
-            entry_index: station.view().index,
-        }
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.drained().send_replace(Drained::No);
     }
 }

@@ -2,9 +2,7 @@
 
 use std::{error::Error, fmt};
 
-use steadfast_classify::{Class, Failure};
-
-use crate::entry::Shut;
+use steadfast_classify::{Class, Failure, Phase};
 
 /// There is no connection yet.
 #[derive(Clone, Debug)]
@@ -29,25 +27,16 @@ pub enum Refused {
     /// The session was closed.
     #[error("the session is closed")]
     SessionClosed,
-    /// The session's filter keeps the tool out.
-    #[error("the tool is excluded by the configuration of this session")]
+    /// The session's filter keeps the tool or prompt out.
+    #[error("excluded by the configuration of this session")]
     Excluded,
+    /// The server said which tools it has and that it tells when they change, and this
+    /// is none of them.
+    #[error("the server has no such tool")]
+    NoSuchTool,
 }
 
 // === impl NotYet ===
-
-impl NotYet {
-    pub(crate) const fn paused(last: Option<Failure>, failed: bool) -> Self {
-        Self { last, failed }
-    }
-
-    pub(crate) const fn waited() -> Self {
-        Self {
-            last: None,
-            failed: false,
-        }
-    }
-}
 
 impl fmt::Display for NotYet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,14 +65,18 @@ pub(crate) fn refused(why: Refused) -> Failure {
         .with_layer("pool")
         .with_source(why);
     match why {
-        Refused::SessionClosed | Refused::Excluded => failure.with_permanent(),
+        Refused::SessionClosed | Refused::Excluded | Refused::NoSuchTool => {
+            failure.with_permanent()
+        }
         Refused::Draining | Refused::Retired => failure,
     }
 }
 
-pub(crate) fn shut(shut: Shut) -> Failure {
-    refused(match shut {
-        Shut::Retired => Refused::Retired,
-        Shut::Drained => Refused::Draining,
-    })
+/// Connections are tasks, and what waits for them has a limit.
+pub(crate) fn no_runtime() -> Failure {
+    Failure::new(Class::NotSent)
+        .with_phase(Phase::Connect)
+        .with_permanent()
+        .with_layer("pool")
+        .with_source("a connection can only be made within a tokio runtime")
 }

@@ -1,27 +1,14 @@
 //! The pool.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use steadfast_classify::Failure;
-use tokio::{
-    sync::{OnceCell, Semaphore},
-    time::Instant,
-};
+use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    Connect, InvalidPoolSettings, Key, PoolSettings, ServerConfig, Session, Snapshot, StdioConnect,
-    drain::{self, DrainReport},
-    entry::{Phase, Shut, Station},
-    error::{Refused, refused},
-    process::Grace,
-    seat::Scope,
-    slots::Slots,
+    Connect, DrainReport, Family, InvalidPoolSettings, PoolEvent, PoolSettings, Session, SlotsView,
+    Snapshot, StdioConnect, drain, entry::Station, shared::Shared, time::after,
 };
 
 /// Connections to MCP servers, shared by many sessions.
@@ -48,23 +35,6 @@ pub struct Pool(Arc<Owner>);
 
 /// Kills what is left when the last handle goes.
 struct Owner(Arc<Shared>);
-
-/// What pool, sessions, leases and the tasks of connections share.
-pub(crate) struct Shared {
-    settings: PoolSettings,
-    connector: Arc<dyn Connect>,
-    starting: Semaphore,
-    slots: Arc<Slots>,
-    state: Mutex<State>,
-    drained: OnceCell<DrainReport>,
-}
-
-#[derive(Default)]
-struct State {
-    stations: HashMap<Key, Arc<Station>>,
-    next_index: HashMap<Arc<str>, u32>,
-    draining: bool,
-}
 
 /// How one entry was restarted.
 #[derive(Clone, Debug)]
@@ -104,14 +74,8 @@ impl Pool {
         connector: impl Connect,
     ) -> Result<Self, InvalidPoolSettings> {
         settings.check()?;
-        Ok(Self(Arc::new(Owner(Arc::new(Shared {
-            starting: Semaphore::new(settings.max_starting.get()),
-            slots: Slots::new(settings.slots),
-            connector: Arc::new(connector),
-            settings,
-            state: Mutex::default(),
-            drained: OnceCell::new(),
-        })))))
+        let shared = Shared::new(settings, Arc::new(connector));
+        Ok(Self(Arc::new(Owner(Arc::new(shared)))))
     }
 
     /// Opens a session. The name is for logs and for caches that keep sessions apart; two
@@ -124,85 +88,104 @@ impl Pool {
     /// What the pool holds now.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let shared = &self.0.0;
         let mut snapshot = Snapshot {
-            slots: shared.slots.count(),
+            slots: self.shared().slots().count(),
             ..Snapshot::default()
         };
-        for station in shared.stations() {
-            let view = station.view();
-            if view.phase != Phase::Vacant || view.refs > 0 || view.last_error.is_some() {
-                let local = station.config().family() == crate::Family::Stdio;
-                snapshot.add(station.key().name(), local, view);
+        for station in self.shared().all() {
+            if let Some(view) = station.view() {
+                let local = station.family() == Family::Stdio;
+                snapshot.add(station.name(), local, view);
             }
         }
         snapshot.sort();
         snapshot
     }
 
-    /// Restarts every connected entry of a server, or the one with this number. An
-    /// unknown name gives an empty list.
-    ///
-    /// The old connection ends before the new one begins, and the calls on it end with
-    /// it. Sessions keep their leases. An entry counts as restarted once its tools are
-    /// listed anew, which is when they are usable in every session that holds it.
-    pub async fn restart(&self, name: &str, index: Option<u32>) -> Vec<Restart> {
-        let stations = self.0.0.stations();
-        let chosen = stations.into_iter().filter(|station| {
-            let view = station.view();
-            &**station.key().name() == name
-                && matches!(view.phase, Phase::Active { .. })
-                && (index.is_none() || view.index == index)
-        });
-        let restarts = chosen.map(async |station| {
-            let entry_index = station.view().index;
-            let begun = Instant::now();
-            let result = station.restart().await;
-            Restart {
-                entry_index,
-                restarted: result.is_ok(),
-                took: begun.elapsed(),
-                reason: result.err(),
-            }
-        });
-        join_all(restarts).await
+    /// Who has the slots now, and who was refused one.
+    #[must_use]
+    pub fn slots(&self) -> SlotsView {
+        self.shared().slots().view()
     }
 
-    /// Takes a server out of the pool: its connections end, and calls on leases of it are
-    /// rejected. A later session may ask for it anew.
-    pub fn retire(&self, name: &str) {
-        let mut state = self.0.0.state();
-        let (retired, kept) = std::mem::take(&mut state.stations)
+    /// What happens in the pool from now on. The buffer is bounded: a receiver that does
+    /// not keep up is told how many events it missed.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<PoolEvent> {
+        self.shared().events().subscribe()
+    }
+
+    /// Restarts every entry of a server, or the one with this number. An unknown name
+    /// gives an empty list.
+    ///
+    /// Restarted is what is connected, and what a session holds after its connection was
+    /// lost or could not be made, whatever pause is due. One that is just being started is
+    /// waited for. The old connection ends before the new one begins, and the calls on it
+    /// end with it. Sessions keep their leases. An entry counts as restarted once its tools
+    /// are listed anew, which is when they are usable in every session that holds it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped early, the old connections are ended all the same, and the next call makes
+    /// a new one.
+    pub async fn restart(&self, name: &str, index: Option<u32>) -> Vec<Restart> {
+        let named = self.shared().named(name);
+        let chosen = named
+            .iter()
+            .filter(|station| index.is_none() || station.index() == index);
+        let mut restarts: Vec<_> = join_all(chosen.map(restart))
+            .await
             .into_iter()
-            .partition(|(key, _)| &**key.name() == name);
-        state.stations = kept;
-        drop(state);
-        let retired: HashMap<Key, Arc<Station>> = retired;
-        for station in retired.values() {
-            station.shut(Shut::Retired, None);
+            .flatten()
+            .collect();
+        restarts.sort_by_key(|restart| restart.entry_index);
+        restarts
+    }
+
+    /// Takes a server out of the pool. Calls that run may finish, for one
+    /// [`grace`](PoolSettings::grace) at most, then its connections end; new calls on
+    /// leases of it are rejected at once.
+    ///
+    /// Who asks for the server from now on gets a new connection, once the old one is gone.
+    pub fn retire(&self, name: &str) {
+        let until = after(Instant::now(), self.shared().settings().grace);
+        for station in self.shared().named(name) {
+            station.retire(until);
         }
     }
 
     /// Ends everything, once and for all, within `deadline`, and says what had to be
-    /// killed. Nothing new is accepted from its first moment on.
+    /// killed. Nothing new is accepted from its first moment on: no session's server, and
+    /// no call.
     ///
-    /// Calls that run may finish for half of the time. Then every server's input is
-    /// closed, and it is ended step by step; at the end of the time it is killed. Whoever
-    /// else asks meanwhile or later gets the same report, of the first one's deadline.
+    /// Starts are called off. Calls that run may finish for half of the time. Then every
+    /// server's input is closed, and it is ended step by step, so that all are gone well
+    /// before the time is up; what is not is killed. Whoever else asks meanwhile or later
+    /// gets the same report, of the first one's deadline.
     ///
     /// # Cancel safety
     ///
-    /// Dropped early, what was begun goes on, and the next who asks carries on from
-    /// there.
+    /// Dropped early, it goes on; whoever asks next gets its report.
     pub async fn drain_all(&self, deadline: Duration) -> DrainReport {
-        let shared = &self.0.0;
-        shared.state().draining = true;
-        shared
-            .drained
-            .get_or_init(|| drain::run(shared, deadline))
-            .await
-            .clone()
+        drain::all(self.shared(), deadline).await
     }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.0
+    }
+}
+
+async fn restart(station: &Arc<Station>) -> Option<Restart> {
+    let entry_index = station.index();
+    let begun = Instant::now();
+    let result = station.restart().await?;
+    Some(Restart {
+        // One that had none has one now, if it was being started.
+        entry_index: entry_index.or_else(|| station.index()),
+        restarted: result.is_ok(),
+        took: begun.elapsed(),
+        reason: result.err(),
+    })
 }
 
 impl fmt::Debug for Pool {
@@ -213,96 +196,11 @@ impl fmt::Debug for Pool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let stations = {
-            let mut state = self.0.state();
-            state.draining = true;
-            std::mem::take(&mut state.stations)
-        };
-        for station in stations.values() {
-            station.shut(Shut::Drained, None);
-            station.abort();
+        let now = Instant::now();
+        let stations = self.0.abandon();
+        for station in &stations {
+            station.drain(now, now);
         }
-        self.0.connector.kill_all();
-    }
-}
-
-// === impl Shared ===
-
-impl Shared {
-    pub(crate) const fn settings(&self) -> &PoolSettings {
-        &self.settings
-    }
-
-    pub(crate) fn connector(&self) -> &dyn Connect {
-        &*self.connector
-    }
-
-    pub(crate) const fn starting(&self) -> &Semaphore {
-        &self.starting
-    }
-
-    pub(crate) const fn slots(&self) -> &Arc<Slots> {
-        &self.slots
-    }
-
-    /// How long the end of a connection may take, with something to spare.
-    pub(crate) fn closing_bound(&self) -> Duration {
-        let Grace { eof, term, kill } = self.settings.closing;
-        let steps = eof.saturating_add(term).saturating_add(kill);
-        steps.saturating_add(Duration::from_secs(2))
-    }
-
-    /// The station for `config`, with one more holder.
-    pub(crate) fn attach(
-        self: &Arc<Self>,
-        config: &ServerConfig,
-        scope: &Scope,
-        isolation: Option<&str>,
-    ) -> Result<Arc<Station>, Failure> {
-        let shared = config.is_shared(self.settings.shared);
-        let key = if shared {
-            Key::new(config, isolation)
-        } else {
-            Key::private(config, scope.number())
-        };
-        let mut state = self.state();
-        if state.draining {
-            return Err(refused(Refused::Draining));
-        }
-        if let Some(station) = state.stations.get(&key) {
-            station.attach();
-            return Ok(Arc::clone(station));
-        }
-        state.stations.retain(|_, station| !station.is_over());
-        let rules = self.settings.rules(config.family(), !shared);
-        let station = Station::new(key.clone(), config.clone(), rules, Arc::clone(self));
-        let station = Arc::new(station);
-        station.attach();
-        state.stations.insert(key, Arc::clone(&station));
-        Ok(station)
-    }
-
-    pub(crate) fn next_index(&self, name: &Arc<str>) -> u32 {
-        let mut state = self.state();
-        let next = state.next_index.entry(Arc::clone(name)).or_default();
-        let index = *next;
-        *next += 1;
-        index
-    }
-
-    pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
-        self.state().stations.values().cloned().collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("connector", &self.connector)
-            .finish_non_exhaustive()
+        self.0.kill_all(&stations);
     }
 }

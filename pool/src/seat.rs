@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ServerConfig,
-    entry::Station,
+    entry::{Era, Station},
     error::{Refused, refused},
+    view::{Catalog, Projection},
 };
 
 /// Numbers for scopes and seats, unique in this process.
@@ -38,8 +39,11 @@ pub(crate) struct Seat {
     number: u64,
     scope: Arc<Scope>,
     station: Arc<Station>,
+    era: Era,
     config: ServerConfig,
     released: AtomicBool,
+    /// What it saw last of the server's lists.
+    seen: Mutex<Option<Arc<Projection>>>,
 }
 
 // === impl Scope ===
@@ -77,19 +81,22 @@ impl Scope {
     pub(crate) fn seat(
         self: &Arc<Self>,
         config: &ServerConfig,
-        station: impl FnOnce() -> Result<Arc<Station>, Failure>,
+        station: impl FnOnce() -> Result<(Arc<Station>, Era), Failure>,
     ) -> Result<Arc<Seat>, Failure> {
         let mut seats = self.seats();
         let Some(seats) = seats.as_mut() else {
             return Err(refused(Refused::SessionClosed));
         };
+        // Attached already: a station that nobody holds may be forgotten.
+        let (station, era) = station()?;
         let seat = Arc::new(Seat {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             scope: Arc::clone(self),
-            // Attached already: a station that nobody holds may be forgotten.
-            station: station()?,
+            station,
+            era,
             config: config.clone(),
             released: AtomicBool::new(false),
+            seen: Mutex::default(),
         });
         seats.insert(seat.number, Arc::downgrade(&seat));
         Ok(seat)
@@ -128,6 +135,25 @@ impl Seat {
         &self.station
     }
 
+    /// When it was taken.
+    pub(crate) const fn era(&self) -> Era {
+        self.era
+    }
+
+    /// What the session sees of the server's lists: nothing, once it is over.
+    pub(crate) fn sight(&self) -> Option<(Arc<Catalog>, Arc<Projection>)> {
+        if self.scope.is_closed() {
+            return None;
+        }
+        let catalog = self.station.catalog(self.era)?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let filter = self.config.filter();
+        let projections = self.station.projections();
+        let projection = projections.get(&catalog, filter, seen.as_ref());
+        *seen = Some(Arc::clone(&projection));
+        Some((catalog, projection))
+    }
+
     /// The configuration this session asked with: its filter, trust and limits.
     pub(crate) const fn config(&self) -> &ServerConfig {
         &self.config
@@ -135,7 +161,7 @@ impl Seat {
 
     fn release(&self) {
         if !self.released.swap(true, Ordering::AcqRel) {
-            self.station.detach();
+            self.station.detach(self.era);
         }
     }
 }

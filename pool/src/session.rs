@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures::future::join_all;
 use steadfast_classify::Failure;
 
-use crate::{Lease, ServerConfig, pool::Shared, seat::Scope};
+use crate::{Lease, ServerConfig, SlotsFull, observe, seat::Scope, shared::Shared};
 
 /// One agent session's scope in a pool: everything it leased is given up with it.
 ///
@@ -70,9 +70,9 @@ impl Session {
     /// Dropped early it gives up its seat. The start goes on while somebody else waits
     /// for it; with the last waiter it is called off and what was started is killed.
     pub async fn acquire(&self, config: &ServerConfig) -> Result<Lease, Failure> {
-        let lease = self.lease(config)?;
-        lease.ready().await?;
-        Ok(lease)
+        let lease = self.try_acquire(config).await;
+        self.tell_refused([(config.name(), &lease)]);
+        lease
     }
 
     /// The same for many servers at once. One that is missing or slow does not hold up
@@ -86,10 +86,34 @@ impl Session {
         configs: impl IntoIterator<Item = &'a ServerConfig>,
     ) -> Vec<(Arc<str>, Result<Lease, Failure>)> {
         let acquires = configs.into_iter().map(async |config| {
-            let lease = self.acquire(config).await;
+            let lease = self.try_acquire(config).await;
             (Arc::clone(config.name()), lease)
         });
-        join_all(acquires).await
+        let leases = join_all(acquires).await;
+        self.tell_refused(leases.iter().map(|(server, lease)| (server, lease)));
+        leases
+    }
+
+    async fn try_acquire(&self, config: &ServerConfig) -> Result<Lease, Failure> {
+        let lease = self.lease(config)?;
+        lease.ready().await?;
+        Ok(lease)
+    }
+
+    /// Tells of what got no slot, all of it together.
+    fn tell_refused<'a>(
+        &self,
+        leases: impl IntoIterator<Item = (&'a Arc<str>, &'a Result<Lease, Failure>)>,
+    ) {
+        let mut full = None;
+        let refused = leases.into_iter().filter_map(|(server, lease)| {
+            full = Some(lease.as_ref().err()?.find_source::<SlotsFull>()?.limit);
+            Some(Arc::clone(server))
+        });
+        let refused: Vec<_> = refused.collect();
+        if let Some(limit) = full {
+            observe::slots_refused(self.pool.events(), self.id(), refused, limit);
+        }
     }
 
     /// Gives up every lease of this session. What [`Drop`] does too.

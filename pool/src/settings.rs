@@ -1,6 +1,9 @@
 //! What a pool goes by.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    time::Duration,
+};
 
 use crate::{
     Family, SharedFamilies, SlotMode,
@@ -43,6 +46,26 @@ pub struct PoolSettings {
     /// How long a server is given to end by itself, and after `SIGTERM`, before it is
     /// killed. Default 2 s each.
     pub closing: Grace,
+    /// How many calls may run at once on one HTTP connection, unless its configuration
+    /// says otherwise; more wait for their turn, which counts as connecting. Default 16,
+    /// the number of requests that its client makes at once: what waits above it can be
+    /// taken back, what waits in it cannot. The other families have no such limit of
+    /// their own.
+    pub max_in_flight_http: NonZeroU32,
+    /// Whether connections that are held but not called are asked for a sign of life.
+    /// Default: they are not; the end of a process or of a connection is noticed without.
+    pub keepalive: Option<Keepalive>,
+}
+
+/// How connections that are held but not called are asked for a sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Keepalive {
+    /// How often.
+    pub every: Duration,
+    /// How long an answer may take; any answer will do, an error too. Without one the
+    /// connection counts as lost.
+    pub answer: Duration,
 }
 
 /// A setting that makes no sense.
@@ -69,6 +92,8 @@ impl Default for PoolSettings {
             slots: SlotMode::default(),
             shared: SharedFamilies::default(),
             closing: Grace::default(),
+            max_in_flight_http: NonZeroU32::MIN.saturating_add(15),
+            keepalive: None,
         }
     }
 }
@@ -144,6 +169,20 @@ impl PoolSettings {
         self
     }
 
+    /// Sets how many calls may run at once on one HTTP connection.
+    #[must_use]
+    pub const fn with_max_in_flight_http(mut self, limit: NonZeroU32) -> Self {
+        self.max_in_flight_http = limit;
+        self
+    }
+
+    /// Sets whether connections that are not called are asked for a sign of life.
+    #[must_use]
+    pub const fn with_keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.keepalive = Some(keepalive);
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<(), InvalidPoolSettings> {
         let positive = [
             ("max_idle", self.max_idle),
@@ -152,7 +191,15 @@ impl PoolSettings {
             ("respawn_local.cooldown", self.respawn_local.cooldown),
             ("respawn_remote.cooldown", self.respawn_remote.cooldown),
         ];
-        if let Some((field, _)) = positive.into_iter().find(|(_, value)| value.is_zero()) {
+        let pings = self.keepalive.iter().flat_map(|keepalive| {
+            let Keepalive { every, answer } = *keepalive;
+            [("keepalive.every", every), ("keepalive.answer", answer)]
+        });
+        if let Some((field, _)) = positive
+            .into_iter()
+            .chain(pings)
+            .find(|(_, value)| value.is_zero())
+        {
             return Err(InvalidPoolSettings {
                 field,
                 allowed: "longer than zero",
@@ -181,11 +228,38 @@ impl PoolSettings {
         }
     }
 
+    pub(crate) const fn max_in_flight(&self, family: Family) -> Option<NonZeroU32> {
+        match family {
+            Family::Http => Some(self.max_in_flight_http),
+            Family::Stdio | Family::WebSocket | Family::InProcess => None,
+        }
+    }
+
     pub(crate) const fn start_timeout(&self, family: Family) -> Duration {
         match family {
             Family::Stdio => self.start_timeout_local,
             _ => self.start_timeout_remote,
         }
+    }
+}
+
+// === impl Keepalive ===
+
+impl Keepalive {
+    /// Asks this often, and waits 10 s for an answer.
+    #[must_use]
+    pub const fn new(every: Duration) -> Self {
+        Self {
+            every,
+            answer: Duration::from_secs(10),
+        }
+    }
+
+    /// Sets how long an answer may take.
+    #[must_use]
+    pub const fn with_answer(mut self, answer: Duration) -> Self {
+        self.answer = answer;
+        self
     }
 }
 

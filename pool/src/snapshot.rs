@@ -1,8 +1,8 @@
 //! What a pool holds, as plain data.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::entry::Phase;
 
@@ -47,10 +47,16 @@ pub struct EntrySnapshot {
     /// The server's process, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How many calls are under way.
+    /// How many calls are under way, those included that wait for their turn or for the
+    /// connection.
     pub in_flight: usize,
     /// How often it was restarted on purpose.
     pub restarts: u32,
+    /// When its connection is closed if nobody comes for it, in milliseconds from now.
+    /// `None` while somebody holds it.
+    #[serde(rename = "closesInMs", serialize_with = "millis")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closes_in: Option<Duration>,
     /// Why its last connection, or the last attempt to get one, ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
@@ -84,6 +90,7 @@ pub(crate) struct EntryView {
     pub(crate) pid: Option<u32>,
     pub(crate) in_flight: usize,
     pub(crate) restarts: u32,
+    pub(crate) closes_in: Option<Duration>,
     pub(crate) last_error: Option<String>,
 }
 
@@ -117,7 +124,7 @@ impl From<EntryView> for EntrySnapshot {
             Phase::Vacant => Status::Idle,
             Phase::Starting => Status::Connecting,
             Phase::Active { .. } => Status::Connected,
-            Phase::Closing(_) => Status::Closing,
+            Phase::Leaving { .. } | Phase::Closing(_) => Status::Closing,
         };
         Self {
             entry_index: view.index,
@@ -126,7 +133,13 @@ impl From<EntryView> for EntrySnapshot {
             pid: view.pid,
             in_flight: view.in_flight,
             restarts: view.restarts,
+            closes_in: view.closes_in,
             last_error: view.last_error,
         }
     }
+}
+
+fn millis<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    let millis = duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+    millis.serialize(serializer)
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::time::after;
+
 /// Keeps the time of a connection without holders: a grace after each last detach, and an
 /// allowance for all of them together.
 ///
@@ -60,7 +62,7 @@ impl Idle {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.since {
             Since::Held(_) => None,
-            Since::Free(since) => Some(since + self.grace.min(self.allowance)),
+            Since::Free(since) => Some(after(since, self.grace.min(self.allowance))),
         }
     }
 }

@@ -1,13 +1,22 @@
 //! One key's connection: who holds it, who waits for it, and its life.
 
+mod checkout;
 mod idle;
+mod keepalive;
+mod listing;
 mod losses;
 mod machine;
 mod owner;
+mod phase;
+mod ready;
+mod report;
+mod restart;
 mod state;
 mod station;
-mod tools;
 
+pub(crate) use checkout::Checkout;
 pub use losses::Respawn;
-pub(crate) use machine::{Phase, Rules, Shut};
-pub(crate) use station::{Patience, Station};
+pub(crate) use machine::Rules;
+pub(crate) use phase::{Era, Phase};
+pub(crate) use ready::Patience;
+pub(crate) use station::Station;

@@ -1,133 +1,222 @@
 //! The one task that owns a connection, from its start to its proven end.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use futures::{
-    FutureExt as _,
-    future::{FusedFuture as _, OptionFuture},
-};
-use rmcp::model::Tool;
+use futures::FutureExt as _;
 use steadfast_classify::{Class, Failure, Phase as CallPhase};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
-use tracing::{debug, info, warn};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{
-    machine::{Phase, Why},
-    state::Failed,
+    keepalive,
+    listing::{self, News, Told},
+    phase::{Phase, Why},
     station::Station,
-    tools::ToolList,
 };
-use crate::{Link, Lost, pool::Shared, slots::SlotsFull};
+use crate::{
+    Closed, Link, Lost, ServerConfig, observe::Entry, slots::SlotsFull, time::after, view::Listed,
+};
 
 /// How much longer than its own deadline a connector may take to give up.
-const SLACK: Duration = Duration::from_secs(1);
+pub(super) const SLACK: Duration = Duration::from_secs(1);
 
-/// How long news of a changed list are collected.
-const BURST: Duration = Duration::from_millis(100);
+/// How long the end of a server may take that nobody could use yet.
+const HURRY: Duration = Duration::from_millis(500);
+
+/// Owns a connection. However its task ends, by a panic in a connector or with the runtime,
+/// the station knows that there is no connection any more.
+struct Owner {
+    station: Arc<Station>,
+    link: Option<Arc<dyn Link>>,
+    /// Once sessions have it.
+    entry: Option<Entry>,
+    done: bool,
+}
+
+/// How making a connection went.
+enum Made {
+    Connected(Arc<dyn Link>, Listed),
+    Failed(Failure),
+    CalledOff,
+}
 
 /// Starts a connection, keeps it while it is needed, and ends it.
-pub(super) async fn run(station: Arc<Station>, pool: Arc<Shared>) {
-    // Held to the very end: a slot is free when the process is proven dead.
-    let slot = match pool.slots().reserve(station.key().name()) {
+pub(super) async fn run(station: Arc<Station>, config: ServerConfig) {
+    let mut owner = Owner {
+        station,
+        link: None,
+        entry: None,
+        done: false,
+    };
+    let pool = Arc::clone(owner.station.pool());
+    let slot = match pool.slots().reserve(owner.station.name()) {
         Ok(slot) => slot,
-        Err(full) => return station.start_failed(over_slots(full), false),
+        Err(full) => return owner.start_failed(over_slots(full), false),
     };
-    let outcome = tokio::select! {
-        biased;
-        () = station.called_off() => None,
-        outcome = start(&station, &pool) => Some(outcome),
-    };
-    match outcome {
-        // The start was dropped, and has killed what it had started.
-        None => station.closed(),
-        Some(Err(failure)) => {
+    // Free when the process is proven dead, and before anybody hears of it.
+    match owner.make(&config).await {
+        Made::Failed(failure) => {
+            drop(slot);
             let counted = !failure.is_permanent() && failure.class() != Class::Rejected;
-            station.start_failed(failure, counted);
+            owner.start_failed(failure, counted);
         }
-        Some(Ok((link, tools))) => {
-            if station.started(&pool, &link, tools) {
-                keep(&station, &link).await;
-            }
-            close(&station, link).await;
+        Made::CalledOff => {
+            drop(slot);
+            owner.closed(None);
         }
-    }
-    drop(slot);
-}
-
-/// Connects and lists the tools, within the start limit counted from the spawn.
-async fn start(
-    station: &Station,
-    pool: &Shared,
-) -> Result<(Arc<dyn Link>, Result<Vec<Tool>, Failure>), Failure> {
-    // Many cold starts at once starve each other, so the clock starts behind this.
-    let _place = pool.starting().acquire().await;
-    let limit = station.start_timeout();
-    let begun = Instant::now();
-    let deadline = begun + limit;
-    let connect = pool.connector().connect(station.config(), deadline);
-    let link = match timeout_at(deadline + SLACK, connect).await {
-        Ok(connected) => connected?,
-        Err(_) => return Err(start_timed_out(begun.elapsed())),
-    };
-    match timeout_at(deadline, Arc::clone(&link).list_tools()).await {
-        Ok(tools) => Ok((link, tools)),
-        Err(_) => {
-            link.close(Duration::ZERO).await;
-            Err(start_timed_out(begun.elapsed()))
+        Made::Connected(link, listed) => {
+            owner.entry = owner.station.started(&link, listed);
+            let within = match &owner.entry {
+                Some(entry) => {
+                    owner.keep(entry, &link, &config).await;
+                    owner.station.detached(entry)
+                }
+                None => HURRY,
+            };
+            let closed = owner.end(link, within).await;
+            drop(slot);
+            owner.closed(Some(closed));
         }
     }
 }
 
-/// Returns once the connection is to be closed, for whatever reason.
-async fn keep(station: &Station, link: &Arc<dyn Link>) {
-    let mut changes = station.changes();
-    let mut lost = Arc::clone(link).lost();
-    let mut news = link.tools_changed();
-    let mut refresh = OptionFuture::default();
-    loop {
-        changes.borrow_and_update();
-        let deadline = {
-            let mut state = station.state();
-            state.machine.tick(Instant::now());
-            if let Phase::Closing(why) = state.machine.phase() {
-                debug!(server = %station.key().name(), ?why, "closing a connection");
-                return;
-            }
-            state.machine.deadline()
+// === impl Owner ===
+
+impl Owner {
+    /// Connects and asks for the lists, within the start limit counted from the spawn.
+    async fn make(&mut self, config: &ServerConfig) -> Made {
+        let station = Arc::clone(&self.station);
+        let mut called_off = pin!(station.called_off());
+        // Many cold starts at once starve each other, so the clock starts behind this.
+        let _turn = tokio::select! {
+            biased;
+            () = &mut called_off => return Made::CalledOff,
+            turn = station.pool().starting().acquire() => turn,
         };
-        tokio::select! {
-            lost = &mut lost => return station.lost(&lost),
-            _ = changes.changed() => {}
-            () = at(deadline) => {}
-            // News during a refresh are seen after it.
-            Ok(()) = news.changed(), if refresh.is_terminated() => {
-                refresh = Some(list_again(Arc::clone(link), station.start_timeout()).boxed().fuse()).into();
+        let begun = Instant::now();
+        let by = after(begun, station.start_limit(config));
+        station.began(begun, by);
+        let connect = station.pool().connector().connect(config, by);
+        let link = tokio::select! {
+            biased;
+            // Dropped, it ends what it has started.
+            () = &mut called_off => return Made::CalledOff,
+            connected = timeout_at(after(by, SLACK), connect) => match connected {
+                Ok(Ok(link)) => link,
+                Ok(Err(failure)) => return Made::Failed(failure),
+                Err(_) => return Made::Failed(start_timed_out(begun.elapsed())),
+            },
+        };
+        // From here on it is ended with the owner.
+        self.link = Some(Arc::clone(&link));
+        let listed = tokio::select! {
+            biased;
+            () = &mut called_off => None,
+            listed = discover(&station, &link, begun, by) => Some(listed),
+        };
+        match listed {
+            Some(Ok(listed)) => Made::Connected(link, listed),
+            Some(Err(failure)) => {
+                self.end(link, HURRY).await;
+                Made::Failed(failure)
             }
-            Some(tools) = &mut refresh, if !refresh.is_terminated() => station.refreshed(tools),
+            None => {
+                self.end(link, HURRY).await;
+                Made::CalledOff
+            }
         }
     }
-}
 
-/// Lists the tools anew, a moment later: such news come in bursts.
-async fn list_again(link: Arc<dyn Link>, limit: Duration) -> Result<Vec<Tool>, Failure> {
-    sleep(BURST).await;
-    timeout(limit, link.list_tools())
-        .await
-        .unwrap_or_else(|_| Err(list_timed_out(limit)))
-}
-
-async fn close(station: &Station, link: Arc<dyn Link>) {
-    station.changed();
-    let within = station.state().close_by.map_or(Duration::MAX, |by| {
-        by.saturating_duration_since(Instant::now())
-    });
-    let closed = link.close(within).await;
-    if closed.survivors != Some(0) {
-        let (server, survivors) = (station.key().name(), closed.survivors);
-        warn!(%server, ?survivors, "processes could not be proven dead");
+    /// Returns once the connection is to be closed, for whatever reason.
+    async fn keep(&self, entry: &Entry, link: &Arc<dyn Link>, config: &ServerConfig) {
+        let station = &self.station;
+        let mut lost = Arc::clone(link).lost();
+        let mut news = News::new(link, station.start_limit(config));
+        let mut silence = pin!(keepalive::silence(station, link).fuse());
+        loop {
+            let deadline = match station.tick() {
+                Ok(deadline) => deadline,
+                Err(_closing) => return,
+            };
+            tokio::select! {
+                lost = &mut lost => return station.lost(entry, &lost),
+                lost = &mut silence => return station.lost(entry, &lost),
+                () = station.nudged() => {}
+                () = at(deadline) => {}
+                told = news.next() => match told {
+                    Told::Outdated => station.outdated(),
+                    Told::Listed(listed) => station.refreshed(entry, listed),
+                },
+            }
+        }
     }
-    station.state().killed = closed.killed;
-    station.closed();
+
+    /// A connection whose end does not end is killed and counts as gone: a key is not
+    /// blocked for ever.
+    async fn end(&mut self, link: Arc<dyn Link>, within: Duration) -> Closed {
+        let begun = Instant::now();
+        let bound = self.station.pool().closing_bound();
+        let within = within.min(bound.saturating_sub(SLACK));
+        let closing = Arc::clone(&link).close(within);
+        match timeout(within + SLACK, closing).await {
+            Ok(closed) => closed,
+            Err(_) => {
+                link.kill();
+                Closed::unproven(begun.elapsed())
+            }
+        }
+    }
+
+    fn start_failed(mut self, failure: Failure, counted: bool) {
+        self.done = true;
+        self.link = None;
+        self.station.start_failed(failure, counted);
+    }
+
+    fn closed(mut self, closed: Option<Closed>) {
+        self.done = true;
+        self.link = None;
+        self.station.closed(self.entry.as_ref().zip(closed));
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if let Some(link) = self.link.take() {
+            link.kill();
+        }
+        self.station.vanished(self.entry.as_ref());
+    }
+}
+
+/// Asks for the lists, and makes sure that the connection still lives when they are there.
+async fn discover(
+    station: &Station,
+    link: &Arc<dyn Link>,
+    begun: Instant,
+    by: Instant,
+) -> Result<Listed, Failure> {
+    let mut lost = Arc::clone(link).lost();
+    let listed = tokio::select! {
+        biased;
+        lost = &mut lost => return Err(lost_at_start(lost)),
+        listed = timeout_at(by, listing::all(link)) => listed,
+    };
+    // What was listed by a connection that has ended since is of no use.
+    if let Some(lost) = lost.now_or_never() {
+        return Err(lost_at_start(lost));
+    }
+    match listed {
+        Err(_) => Err(start_timed_out(begun.elapsed())),
+        // The last good list stays; but where there is none there is nothing to call.
+        Ok(Listed {
+            tools: Some(Err(failure)),
+            ..
+        }) if !station.has_tools() => Err(failure),
+        Ok(listed) => Ok(listed),
+    }
 }
 
 /// Never, where there is no deadline.
@@ -143,85 +232,21 @@ async fn at(deadline: Option<Instant>) {
 impl Station {
     /// Resolves when a start is not wanted any more.
     async fn called_off(&self) {
-        let mut changes = self.changes();
         while self.phase() == Phase::Starting {
-            drop(changes.changed().await);
+            self.nudged().await;
         }
     }
 
-    /// `false`: it was called off in the last moment.
-    fn started(
-        &self,
-        pool: &Shared,
-        link: &Arc<dyn Link>,
-        tools: Result<Vec<Tool>, Failure>,
-    ) -> bool {
+    /// Closes what is due to be closed; else says when to look again.
+    fn tick(&self) -> Result<Option<Instant>, Why> {
         let mut state = self.state();
-        if !state.machine.started(Instant::now()) {
-            return false;
+        state.machine.tick(Instant::now());
+        match state.machine.phase() {
+            Phase::Closing(why) => Err(why),
+            Phase::Vacant | Phase::Starting | Phase::Active { .. } | Phase::Leaving { .. } => {
+                Ok(state.machine.deadline())
+            }
         }
-        let restarted = state.restarting;
-        let index = match state.index.filter(|_| restarted) {
-            Some(index) => index,
-            None => pool.next_index(self.key().name()),
-        };
-        state.restarting = false;
-        state.index = Some(index);
-        state.link = Some(Arc::clone(link));
-        state.tools = Arc::new(ToolList::refreshed(&state.tools, tools));
-        state.last_error = state.tools.stale.clone();
-        drop(state);
-        info!(server = %self.key().name(), index, pid = link.pid(), "connected");
-        self.changed();
-        true
-    }
-
-    /// A list of this very connection: its owner drops the refresh with the connection.
-    fn refreshed(&self, tools: Result<Vec<Tool>, Failure>) {
-        if let Err(failure) = &tools {
-            warn!(server = %self.key().name(), %failure, "could not list the tools anew");
-        }
-        let mut state = self.state();
-        state.tools = Arc::new(ToolList::refreshed(&state.tools, tools));
-    }
-
-    fn start_failed(&self, failure: Failure, counted: bool) {
-        let failure = failure.with_origin(self.origin());
-        warn!(server = %self.key().name(), %failure, "could not connect");
-        let mut state = self.state();
-        let epoch = state.epoch;
-        state
-            .machine
-            .failed(Instant::now(), counted, failure.retry_after());
-        state.last_error = Some(failure.clone());
-        state.failed = Some(Failed { epoch, failure });
-        state.restarting = false;
-        drop(state);
-        self.changed();
-    }
-
-    fn lost(&self, lost: &Lost) {
-        warn!(server = %self.key().name(), %lost, "lost a connection");
-        let mut state = self.state();
-        state.machine.lost(Instant::now());
-        state.link = None;
-        state.last_error = Some(
-            Failure::new(Class::Unknown)
-                .with_origin(self.origin())
-                .with_source(lost.clone()),
-        );
-    }
-
-    /// The old connection is proven gone.
-    fn closed(&self) {
-        let mut state = self.state();
-        let restart = state.machine.phase() == Phase::Closing(Why::Restart);
-        state.restarting = restart;
-        state.machine.closed();
-        state.link = None;
-        state.owner = None;
-        drop(state);
-        self.changed();
     }
 }
 
@@ -232,15 +257,15 @@ fn over_slots(full: SlotsFull) -> Failure {
 }
 
 fn start_timed_out(elapsed: Duration) -> Failure {
-    Failure::new(Class::NotSent)
-        .with_phase(CallPhase::Connect)
+    not_sent()
         .with_elapsed(elapsed)
         .with_source("the server was not ready in time")
 }
 
-fn list_timed_out(limit: Duration) -> Failure {
-    Failure::new(Class::Timeout)
-        .with_phase(CallPhase::Read)
-        .with_elapsed(limit)
-        .with_source("the server did not list its tools in time")
+fn lost_at_start(lost: Lost) -> Failure {
+    not_sent().with_source(lost)
+}
+
+fn not_sent() -> Failure {
+    Failure::new(Class::NotSent).with_phase(CallPhase::Connect)
 }

@@ -4,31 +4,54 @@ use std::sync::Arc;
 
 use steadfast_classify::Failure;
 use tokio::{task::AbortHandle, time::Instant};
+use tokio_util::sync::CancellationToken;
 
-use super::{
-    machine::{Machine, Rules},
-    tools::ToolList,
-};
-use crate::Link;
+use super::machine::{Machine, Rules};
+use crate::{Closed, Link, view::Catalog};
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) machine: Machine,
-    pub(super) link: Option<Arc<dyn Link>>,
-    pub(super) tools: Arc<ToolList>,
-    /// Counts starts, so that everyone who waited for one gets that one's failure.
-    pub(super) epoch: u64,
+    /// Kept until it is proven gone, so that it can be killed.
+    pub(super) connection: Option<Connection>,
+    pub(super) catalog: Arc<Catalog>,
+    /// Whether the server said that the list is another one, and it is not here yet.
+    pub(super) outdated: bool,
+    pub(super) start: Start,
     pub(super) failed: Option<Failed>,
     pub(super) index: Option<u32>,
     pub(super) restarts: u32,
     /// Whether the next connection carries on the index of the last.
     pub(super) restarting: bool,
     pub(super) last_error: Option<Failure>,
+    pub(super) last_closed: Option<Closed>,
     pub(super) owner: Option<AbortHandle>,
-    /// Whether the last connection had to be killed.
-    pub(super) killed: bool,
     /// The bound of a drain, once there is one.
     pub(super) close_by: Option<Instant>,
+}
+
+/// A connection that has been made.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) link: Arc<dyn Link>,
+    /// Cancelled once it is of no use to any call.
+    pub(super) gone: CancellationToken,
+}
+
+/// The start that is under way, or the last there was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Start {
+    /// Counts starts, so that everyone who waited for one gets that one's failure.
+    pub(super) epoch: u64,
+    /// When it began; `None` while it waits for its turn.
+    pub(super) began: Option<Began>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Began {
+    pub(super) at: Instant,
+    /// When whoever makes it gives up.
+    pub(super) by: Instant,
 }
 
 /// A start that failed.
@@ -44,16 +67,17 @@ impl State {
     pub(super) fn new(rules: Rules, now: Instant) -> Self {
         Self {
             machine: Machine::new(rules, now),
-            link: None,
-            tools: Arc::default(),
-            epoch: 0,
+            connection: None,
+            catalog: Arc::default(),
+            outdated: false,
+            start: Start::default(),
             failed: None,
             index: None,
             restarts: 0,
             restarting: false,
             last_error: None,
+            last_closed: None,
             owner: None,
-            killed: false,
             close_by: None,
         }
     }
@@ -64,5 +88,22 @@ impl State {
             .as_ref()
             .filter(|failed| failed.epoch >= epoch)
             .map(|failed| &failed.failure)
+    }
+
+    /// Whether the server surely has no such tool.
+    pub(super) fn lacks(&self, tool: &str) -> bool {
+        let announced = |connection: &Connection| connection.link.announces_tools();
+        let tools = &self.catalog.tools;
+        let known = tools.generation > 0 && tools.stale.is_none() && !self.outdated;
+        known
+            && self.catalog.tool(tool).is_none()
+            && self.connection.as_ref().is_some_and(announced)
+    }
+
+    /// The calls on the connection end, and nobody gets it any more.
+    pub(super) fn sever(&self) {
+        if let Some(connection) = &self.connection {
+            connection.gone.cancel();
+        }
     }
 }

@@ -1,47 +1,57 @@
 //! What the pool needs of a connection, so that others can be brought.
 
+mod ending;
 mod held;
 mod mcp;
 mod stdio;
 
-use std::{
-    error::Error,
-    fmt::{self, Debug},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
-use rmcp::model::{CallToolResult, Tool};
-use steadfast_classify::{Failure, Flight};
+use futures::future::{self, BoxFuture, FutureExt};
+use rmcp::model::{
+    CallToolResult, CompleteRequestParams, CompleteResult, GetPromptRequestParams, GetPromptResult,
+    Prompt, ReadResourceRequestParams, ReadResourceResult, Resource, ResourceTemplate, Tool,
+};
+use steadfast_classify::{Class, Failure, Flight};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{ServerConfig, ToolCall};
 
+pub use ending::{Closed, Lost};
 pub use stdio::StdioConnect;
 
-/// Makes connections. The pool makes one for each key, when it is needed.
+/// Makes connections. The pool makes one for each key, when it is needed, and never two
+/// for one key at once.
 pub trait Connect: Debug + Send + Sync + 'static {
     /// Starts or reaches a server, and makes the handshake.
     ///
     /// It should be done, or give up and say why, by `deadline`; the pool bounds it a
     /// little after that. The pool may drop the future at any time: whatever was started
-    /// must then end by itself, at once.
+    /// must then end at once, before the drop returns.
     fn connect(
         &self,
         config: &ServerConfig,
         deadline: Instant,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>>;
 
-    /// Ends everything that was started and is left, without waiting, in a runtime or
-    /// not. Called when a pool is dropped without being drained. Default: nothing.
+    /// Ends everything that was started and is left, at once, in a runtime or not; what
+    /// is still being started too. Called when a pool is dropped without being drained,
+    /// and at the end of a drain that did not get by without. Nothing is started after
+    /// it, so a connector serves one pool. Default: nothing.
     fn kill_all(&self) {}
 }
 
 /// One live connection to one server.
+///
+/// Whatever a connection does not say it can do, it cannot: the defaults list nothing and
+/// refuse the rest.
 pub trait Link: Debug + Send + Sync + 'static {
-    /// Calls a tool. Marks the flight as design says: `sending()` before the first byte,
-    /// and a call that the connection lost is `NotSent` only if it was withdrawn.
+    /// Calls a tool.
+    ///
+    /// The flight is claimed already. Ask it [`sending`](Flight::sending) just before the
+    /// first byte, and send nothing on `false`: a call whose flight can be withdrawn counts
+    /// as not sent. Once the connection has ended, or is being closed, the call must end
+    /// at once; one that takes longer than a moment is ended for it.
     ///
     /// Dropping the future cancels the call on the wire.
     fn call(
@@ -53,9 +63,75 @@ pub trait Link: Debug + Send + Sync + 'static {
     /// All tools of the server, all pages of them.
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>>;
 
+    /// All prompts of the server, all pages of them.
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
+        future::ok(Vec::new()).boxed()
+    }
+
+    /// All resources of the server, all pages of them.
+    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Resource>, Failure>> {
+        future::ok(Vec::new()).boxed()
+    }
+
+    /// All templates of resources of the server, all pages of them.
+    fn list_resource_templates(
+        self: Arc<Self>,
+    ) -> BoxFuture<'static, Result<Vec<ResourceTemplate>, Failure>> {
+        future::ok(Vec::new()).boxed()
+    }
+
+    /// Gets a prompt. The flight as in [`call`](Self::call).
+    fn get_prompt(
+        self: Arc<Self>,
+        _params: GetPromptRequestParams,
+        _flight: Flight,
+    ) -> BoxFuture<'static, Result<GetPromptResult, Failure>> {
+        future::err(unsupported("prompts")).boxed()
+    }
+
+    /// Reads a resource. The flight as in [`call`](Self::call).
+    fn read_resource(
+        self: Arc<Self>,
+        _params: ReadResourceRequestParams,
+        _flight: Flight,
+    ) -> BoxFuture<'static, Result<ReadResourceResult, Failure>> {
+        future::err(unsupported("resources")).boxed()
+    }
+
+    /// Completes an argument. The flight as in [`call`](Self::call).
+    fn complete(
+        self: Arc<Self>,
+        _params: CompleteRequestParams,
+        _flight: Flight,
+    ) -> BoxFuture<'static, Result<CompleteResult, Failure>> {
+        future::err(unsupported("completion")).boxed()
+    }
+
+    /// Asks for a sign of life. Any answer is one, an error too. Default: it lives.
+    fn ping(self: Arc<Self>) -> BoxFuture<'static, Result<(), Failure>> {
+        future::ok(()).boxed()
+    }
+
+    /// Whether the server promised to tell when its list of tools changes. Then the list
+    /// is right until it does, and what is not in it is refused without asking. Default:
+    /// it did not.
+    fn announces_tools(&self) -> bool {
+        false
+    }
+
     /// Counts how often the server said that its list of tools had changed. Default: it
     /// never does.
     fn tools_changed(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+
+    /// The same for its list of prompts.
+    fn prompts_changed(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+
+    /// The same for its lists of resources and their templates.
+    fn resources_changed(&self) -> watch::Receiver<u64> {
         watch::channel(0).1
     }
 
@@ -66,82 +142,18 @@ pub trait Link: Debug + Send + Sync + 'static {
     /// and resolves once nothing is left of it. Called once.
     fn close(self: Arc<Self>, limit: Duration) -> BoxFuture<'static, Closed>;
 
+    /// Ends the connection at once, whatever it is doing, a close included, in a runtime or
+    /// not. Default: nothing; then dropping it has to do that.
+    fn kill(&self) {}
+
     /// The server's process, if it is one that we started.
     fn pid(&self) -> Option<u32> {
         None
     }
 }
 
-/// A connection that ended by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Lost {
-    /// What was seen of it.
-    pub reason: &'static str,
-    /// How the server's process ended, if it is one that we started and it has ended.
-    pub exit: Option<Arc<str>>,
-    /// The last that it wrote to its standard error, if anything.
-    pub stderr: Option<Arc<str>>,
+fn unsupported(what: &'static str) -> Failure {
+    Failure::new(Class::Answered)
+        .with_may_have_run(false)
+        .with_source(format!("this connection has no {what}"))
 }
-
-/// How a connection was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Closed {
-    /// Whether the server had to be killed.
-    pub killed: bool,
-    /// How many of its processes could not be proven dead; `None` if that could not be
-    /// found out.
-    pub survivors: Option<usize>,
-    /// How long it took.
-    pub took: Duration,
-}
-
-// === impl Closed ===
-
-impl Closed {
-    /// A connection that ended as it should, in no time.
-    #[must_use]
-    pub const fn clean() -> Self {
-        Self {
-            killed: false,
-            survivors: Some(0),
-            took: Duration::ZERO,
-        }
-    }
-}
-
-impl Default for Closed {
-    fn default() -> Self {
-        Self::clean()
-    }
-}
-
-// === impl Lost ===
-
-impl Lost {
-    /// A connection that ended, with what was seen of it.
-    #[must_use]
-    pub const fn new(reason: &'static str) -> Self {
-        Self {
-            reason,
-            exit: None,
-            stderr: None,
-        }
-    }
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.reason)?;
-        if let Some(exit) = &self.exit {
-            write!(f, ": {exit}")?;
-        }
-        if let Some(stderr) = &self.stderr {
-            write!(f, ", its last words: {stderr}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Error for Lost {}

@@ -80,9 +80,11 @@ impl StdioConnect {
             process::spawn(&spec, &shared.watchdog, STDERR_LIMIT).map_err(spawn_failure)?;
         // From here on a pool that is dropped finds it, and so does this future's own drop.
         let held = Held::new(spawned.process);
-        shared.started.remember(&held);
         let guard = KillOnDrop(&held);
-        let (wire, mut tasks, transport) =
+        if !shared.started.remember(&held) {
+            return Err(over());
+        }
+        let (wire, tasks, transport) =
             Wire::start(spawned.stdout, spawned.stdin, Framing::new(MAX_LINE));
         let client = ClientConfig::new(ClientCapabilities::default(), shared.client.clone());
         let started = Instant::now();
@@ -94,10 +96,7 @@ impl StdioConnect {
             }
             Ok(Err(error)) => {
                 let failure = broken_off(error, &held).await;
-                tasks.close_input().await;
-                if let Some(process) = held.take() {
-                    process.shutdown(shared.grace).await;
-                }
+                held.shutdown(tasks, shared.grace).await;
                 Err(failure)
             }
             Err(_elapsed) => Err(timed_out(started.elapsed(), &held)),
@@ -131,7 +130,7 @@ struct KillOnDrop<'a>(&'a Held);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
-        drop(self.0.take());
+        self.0.kill();
     }
 }
 
@@ -189,6 +188,13 @@ fn unsupported(family: &str) -> Failure {
         ))
 }
 
+fn over() -> Failure {
+    Failure::new(Class::NotSent)
+        .with_phase(Phase::Connect)
+        .with_permanent()
+        .with_source("everything that this connector started was killed")
+}
+
 /// A handshake that ended with an error: adds how the server ended, and its last words.
 async fn broken_off(error: ClientInitializeError, process: &Held) -> Failure {
     let exit = time::timeout(LAST_WORDS, exited(Some(process))).await.ok();
@@ -196,14 +202,15 @@ async fn broken_off(error: ClientInitializeError, process: &Held) -> Failure {
         Some(_) => "the server ended before it was ready",
         None => "the handshake failed",
     };
-    let lost = Lost::new(reason).with_process(exit, process.stderr());
+    let lost = Lost::new(reason).with_process(exit, Some(process.stderr()));
     let cause = initialize_failure(error);
     cause.clone().with_source(HandshakeFailed { cause, lost })
 }
 
 /// A handshake that was not answered in time. What the server wrote may say why.
 fn timed_out(elapsed: Duration, process: &Held) -> Failure {
-    let lost = Lost::new("the server was not ready in time").with_process(None, process.stderr());
+    let lost =
+        Lost::new("the server was not ready in time").with_process(None, Some(process.stderr()));
     Failure::new(Class::NotSent)
         .with_phase(Phase::Connect)
         .with_elapsed(elapsed)

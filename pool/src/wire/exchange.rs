@@ -7,15 +7,15 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::{
-        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-        ErrorData, GetExtensions, GetMeta, JsonRpcError, JsonRpcMessage, ProgressToken, RequestId,
-        ServerNotification,
-    },
+    model::{GetMeta, JsonRpcError, JsonRpcMessage, ProgressToken, RequestId, ServerNotification},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
 
-use super::{Trace, WireClosed};
+use super::{
+    Trace, WireClosed,
+    changes::List,
+    notices::{cancel, cancelled, forget, trace_of},
+};
 
 pub(crate) type Tx = TxJsonRpcMessage<RoleClient>;
 pub(crate) type Rx = RxJsonRpcMessage<RoleClient>;
@@ -68,8 +68,8 @@ pub(crate) enum Incoming {
     Forward(Rx),
     /// Nowhere: it was for us.
     Taken,
-    /// Nowhere: the server's list of tools changed.
-    ToolsChanged,
+    /// Nowhere: one of the server's lists changed.
+    Changed(List),
 }
 
 /// Counters of one connection.
@@ -208,7 +208,15 @@ impl Exchange {
                     self.progress(&progress.params.progress_token);
                     Incoming::Taken
                 }
-                ServerNotification::ToolListChangedNotification(_) => Incoming::ToolsChanged,
+                ServerNotification::ToolListChangedNotification(_) => {
+                    Incoming::Changed(List::Tools)
+                }
+                ServerNotification::PromptListChangedNotification(_) => {
+                    Incoming::Changed(List::Prompts)
+                }
+                ServerNotification::ResourceListChangedNotification(_) => {
+                    Incoming::Changed(List::Resources)
+                }
                 _ => Incoming::Forward(message),
             },
             JsonRpcMessage::Request(_) | JsonRpcMessage::Error(_) => Incoming::Forward(message),
@@ -285,25 +293,4 @@ impl Exchange {
             trace: None,
         });
     }
-}
-
-fn trace_of(request: &ClientRequest) -> Option<Arc<Trace>> {
-    request.extensions().get::<Arc<Trace>>().cloned()
-}
-
-fn cancelled(notification: &ClientNotification) -> Option<RequestId> {
-    match notification {
-        ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.clone(),
-        _ => None,
-    }
-}
-
-fn cancel(id: &RequestId, reason: &str) -> Tx {
-    let params = CancelledNotificationParam::new(Some(id.clone()), Some(reason.to_owned()));
-    JsonRpcMessage::notification(CancelledNotification::new(params).into())
-}
-
-/// An answer that makes `rmcp` forget a request that nobody waits for.
-fn forget(id: RequestId) -> Rx {
-    JsonRpcMessage::error(ErrorData::internal_error("abandoned", None), Some(id))
 }

@@ -17,8 +17,10 @@
 //!
 //! [`Flight`]: steadfast_classify::Flight
 
+mod changes;
 mod exchange;
 mod framing;
+mod notices;
 mod reader;
 mod trace;
 mod transport;
@@ -29,6 +31,7 @@ use std::{
     time::Duration,
 };
 
+use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -37,6 +40,7 @@ use tokio::{
     time,
 };
 
+pub(crate) use changes::List;
 pub(crate) use exchange::Traffic;
 pub(crate) use framing::Framing;
 pub(crate) use trace::Trace;
@@ -58,7 +62,7 @@ pub(crate) struct Wire {
     /// Answers made up for `rmcp`, so that it forgets an abandoned request.
     replies: mpsc::UnboundedSender<Rx>,
     ended: watch::Sender<Option<Ended>>,
-    tools_changed: watch::Sender<u64>,
+    changes: Changes,
 }
 
 /// The two tasks of a wire; dropping it ends them, and with them the connection.
@@ -104,7 +108,7 @@ impl Wire {
             queued: Notify::new(),
             replies,
             ended: watch::Sender::new(None),
-            tools_changed: watch::Sender::default(),
+            changes: Changes::default(),
         });
         let reader = tokio::spawn(reader::run(Arc::clone(&wire), output, inbox, framing));
         let writer = tokio::spawn(writer::run(Arc::clone(&wire), input));
@@ -138,9 +142,9 @@ impl Wire {
         self.exchange().traffic()
     }
 
-    /// How often the server said that its list of tools had changed.
-    pub(crate) fn tools_changed(&self) -> watch::Receiver<u64> {
-        self.tools_changed.subscribe()
+    /// How often the server said that a list had changed.
+    pub(crate) fn changes(&self, list: List) -> watch::Receiver<u64> {
+        self.changes.of(list).subscribe()
     }
 
     /// Resolves once nothing more can come or go on this wire.

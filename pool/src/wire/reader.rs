@@ -76,8 +76,8 @@ impl Wire {
         match incoming {
             Incoming::Forward(message) => Some(message),
             Incoming::Taken => None,
-            Incoming::ToolsChanged => {
-                self.tools_changed.send_modify(|count| *count += 1);
+            Incoming::Changed(list) => {
+                self.changes.note(list);
                 None
             }
         }

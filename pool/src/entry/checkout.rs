@@ -1,0 +1,169 @@
+//! Calls on a connection.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use steadfast_classify::{Class, Failure, Flight, Phase as CallPhase};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    phase::{Era, Phase},
+    ready::Patience,
+    state::Connection,
+    station::Station,
+};
+use crate::{
+    Link, Lost, ServerConfig,
+    error::{Refused, refused},
+};
+
+/// How long a connection that has ended may take to say what became of a call on it.
+const VERDICT: Duration = Duration::from_secs(2);
+
+/// A connection, for one call. It counts as running until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Checkout {
+    under_way: UnderWay,
+    link: Arc<dyn Link>,
+    gone: CancellationToken,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A call that is under way, be it that it waits.
+#[derive(Debug)]
+struct UnderWay(Arc<Station>);
+
+// === impl Station ===
+
+impl Station {
+    /// A connection for one call: the one there is, or the one that is being made, or a
+    /// new one. Where it has to be waited for, `flight` is told how long that may take.
+    /// A `tool` that the server surely does not have is refused.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ready`](Self::ready).
+    pub(crate) async fn checkout(
+        self: &Arc<Self>,
+        era: Era,
+        config: &ServerConfig,
+        flight: &Flight,
+        tool: Option<&str>,
+    ) -> Result<Checkout, Failure> {
+        let under_way = UnderWay::new(self);
+        // First the server, so that nobody waits for a place before they wait for a start.
+        self.usable(era, config, flight).await?;
+        let place = self.place().await;
+        // The connection only now: the one there was may have ended meanwhile.
+        loop {
+            if let Some(Connection { link, gone }) = self.begin_call(era, tool)? {
+                return Ok(Checkout {
+                    under_way,
+                    link,
+                    gone,
+                    _place: place,
+                });
+            }
+            self.usable(era, config, flight).await?;
+        }
+    }
+
+    async fn usable(
+        self: &Arc<Self>,
+        era: Era,
+        config: &ServerConfig,
+        flight: &Flight,
+    ) -> Result<(), Failure> {
+        if let Phase::Active { .. } = self.phase() {
+            return Ok(());
+        }
+        // Starting is not connecting: it has a limit of its own.
+        flight.starting(self.start_limit(config));
+        self.ready(era, config, Patience::Call).await
+    }
+
+    /// One of the places on the connection, if their number is limited.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        // Never closed, so there is no error.
+        Arc::clone(self.places()?).acquire_owned().await.ok()
+    }
+
+    /// The connection, with one more call on it; `None` where there is none.
+    fn begin_call(&self, era: Era, tool: Option<&str>) -> Result<Option<Connection>, Failure> {
+        let mut state = self.state();
+        if let Some(never) = state.machine.never(era) {
+            return Err(self.never(never));
+        }
+        let Phase::Active { .. } = state.machine.phase() else {
+            return Ok(None);
+        };
+        let Some(connection) = state.connection.clone() else {
+            return Ok(None);
+        };
+        if tool.is_some_and(|tool| state.lacks(tool)) {
+            return Err(refused(Refused::NoSuchTool));
+        }
+        state.machine.begin_call();
+        Ok(Some(connection))
+    }
+}
+
+// === impl Checkout ===
+
+impl Checkout {
+    /// Makes a call by `make`. However the connection ends, the call ends: the connection
+    /// is given a moment to say what became of it, then its flight says so.
+    pub(crate) async fn call<T>(
+        &self,
+        flight: &Flight,
+        make: impl FnOnce(Arc<dyn Link>) -> BoxFuture<'static, Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut call = make(Arc::clone(&self.link));
+        tokio::select! {
+            biased;
+            result = &mut call => result,
+            () = self.gone.cancelled() => {
+                let verdict = timeout(VERDICT, call).await;
+                verdict.unwrap_or_else(|_| Err(severed(flight)))
+            }
+        }
+    }
+}
+
+impl Drop for Checkout {
+    fn drop(&mut self) {
+        let station = &self.under_way.0;
+        let last = station.state().machine.end_call();
+        if last {
+            station.nudge();
+        }
+    }
+}
+
+// === impl UnderWay ===
+
+impl UnderWay {
+    fn new(station: &Arc<Station>) -> Self {
+        station.under_way().fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(station))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way().fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn severed(flight: &Flight) -> Failure {
+    let failure = if flight.withdraw() {
+        Failure::new(Class::NotSent).with_phase(CallPhase::Connect)
+    } else {
+        Failure::new(Class::Unknown)
+    };
+    failure.with_source(Lost::new("the connection was closed"))
+}

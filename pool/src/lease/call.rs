@@ -1,0 +1,117 @@
+//! Tool calls on a lease.
+
+use std::{
+    fmt,
+    future::{Future, ready},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::future::{BoxFuture, FutureExt as _};
+use rmcp::model::CallToolResult;
+use steadfast_classify::{Call as _, Class, Failure, Flight, Origin, Stage};
+use tower_service::Service;
+
+use super::Lease;
+use crate::{ToolCall, error::Refused};
+
+/// The answer to a call on a [`Lease`].
+///
+/// # Cancel safety
+///
+/// Dropping it takes the call back if it was not begun to be sent, and else tells the
+/// server, once, that it is not wanted any more. Whether it ran is then unknown.
+#[must_use = "futures do nothing unless polled"]
+pub struct CallFuture(BoxFuture<'static, Result<CallToolResult, Failure>>);
+
+// === impl Lease ===
+
+impl Lease {
+    async fn run(self, call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
+        let work = async {
+            let connection = self.checkout(&flight, Some(call.tool())).await?;
+            let sent = flight.clone();
+            connection
+                .call(&flight, |link| link.call(&call, sent))
+                .await
+        };
+        let result = self.unless_closed(&flight, work).await;
+        result.map_err(|failure| failure.with_origin(&self.origin(&call)))
+    }
+
+    /// Does `work`, unless the session is closed meanwhile: then it is dropped, and so
+    /// cancelled on the wire.
+    pub(super) async fn unless_closed<T>(
+        &self,
+        flight: &Flight,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.seat.scope().closed() => Err(cut_off(flight)),
+            result = work => result,
+        }
+    }
+
+    fn origin(&self, call: &ToolCall) -> Origin {
+        Origin::server(Arc::clone(self.server())).with_operation(Arc::clone(call.tool()))
+    }
+}
+
+impl Service<ToolCall> for Lease {
+    type Response = CallToolResult;
+    type Error = Failure;
+    type Future = CallFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut call: ToolCall) -> CallFuture {
+        let carried = call.context_mut().and_then(|context| context.take_flight());
+        let flight = carried.unwrap_or_default();
+        let origin = self.origin(&call);
+        if let Some(failure) = self.refuse(Some(call.tool())) {
+            return CallFuture::failed(failure.with_origin(&origin));
+        }
+        flight.describe(origin);
+        // Claimed here, so that whoever gives up from now on can prove it was not sent.
+        if !flight.queued() {
+            let withdrawn = Failure::new(Class::NotSent).with_origin(&self.origin(&call));
+            return CallFuture::failed(withdrawn);
+        }
+        CallFuture(self.clone().run(call, flight).boxed())
+    }
+}
+
+/// A call whose session was closed while it ran.
+fn cut_off(flight: &Flight) -> Failure {
+    let not_sent = flight.withdraw() || flight.stage().0 == Stage::Withdrawn;
+    Failure::new(Class::Cancelled)
+        .with_may_have_run(!not_sent)
+        .with_layer("pool")
+        .with_source(Refused::SessionClosed)
+}
+
+// === impl CallFuture ===
+
+impl CallFuture {
+    fn failed(failure: Failure) -> Self {
+        Self(ready(Err(failure)).boxed())
+    }
+}
+
+impl Future for CallFuture {
+    type Output = Result<CallToolResult, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for CallFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CallFuture").finish()
+    }
+}

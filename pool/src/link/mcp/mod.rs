@@ -1,0 +1,205 @@
+//! An MCP connection over our own wire.
+
+mod calls;
+mod lists;
+mod request;
+mod supervisor;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::{BoxFuture, FutureExt};
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CallToolResult, ClientConfig, CompleteRequestParams, CompleteResult,
+        GetPromptRequestParams, GetPromptResult, Prompt, ReadResourceRequestParams,
+        ReadResourceResult, Resource, ResourceTemplate, Tool,
+    },
+    service::RunningService,
+};
+use steadfast_classify::{Failure, Flight};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Closed, Link, Lost, held::Held};
+use crate::{
+    ToolCall,
+    process::Grace,
+    wire::{List, Wire, WireTasks},
+};
+
+use supervisor::Supervisor;
+
+pub(crate) type Running = RunningService<RoleClient, ClientConfig>;
+
+pub(crate) struct McpLink {
+    peer: Peer<RoleClient>,
+    wire: Arc<Wire>,
+    process: Option<Held>,
+    lost: watch::Receiver<Option<Lost>>,
+    closed: watch::Receiver<Option<Closed>>,
+    close: watch::Sender<Option<Duration>>,
+    abandon: CancellationToken,
+}
+
+// === impl McpLink ===
+
+impl McpLink {
+    /// Takes charge of a connection that has made its handshake. Must be called within a
+    /// tokio runtime.
+    pub(crate) fn new(
+        running: Running,
+        wire: Arc<Wire>,
+        tasks: WireTasks,
+        process: Option<Held>,
+        grace: Grace,
+    ) -> Arc<Self> {
+        let (lost, lost_seen) = watch::channel(None);
+        let (closed, closed_seen) = watch::channel(None);
+        let link = Arc::new(Self {
+            peer: running.peer().clone(),
+            wire: Arc::clone(&wire),
+            process: process.clone(),
+            lost: lost_seen,
+            closed: closed_seen,
+            close: watch::Sender::new(None),
+            abandon: CancellationToken::new(),
+        });
+        let supervisor = Supervisor {
+            wire,
+            tasks: Some(tasks),
+            running,
+            process,
+            grace,
+            lost,
+            closed,
+            close: link.close.subscribe(),
+            abandon: link.abandon.clone(),
+        };
+        tokio::spawn(supervisor.run());
+        link
+    }
+}
+
+impl Link for McpLink {
+    fn call(
+        self: Arc<Self>,
+        call: &ToolCall,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<CallToolResult, Failure>> {
+        let (request, options) = calls::tool_request(call);
+        async move { calls::tool_result(self.request(request, options, flight).await?) }.boxed()
+    }
+
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
+        async move { self.tools().await }.boxed()
+    }
+
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
+        async move { self.prompts().await }.boxed()
+    }
+
+    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Resource>, Failure>> {
+        async move { self.resources().await }.boxed()
+    }
+
+    fn list_resource_templates(
+        self: Arc<Self>,
+    ) -> BoxFuture<'static, Result<Vec<ResourceTemplate>, Failure>> {
+        async move { self.resource_templates().await }.boxed()
+    }
+
+    fn get_prompt(
+        self: Arc<Self>,
+        params: GetPromptRequestParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<GetPromptResult, Failure>> {
+        async move { self.prompt(params, flight).await }.boxed()
+    }
+
+    fn read_resource(
+        self: Arc<Self>,
+        params: ReadResourceRequestParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<ReadResourceResult, Failure>> {
+        async move { self.resource(params, flight).await }.boxed()
+    }
+
+    fn complete(
+        self: Arc<Self>,
+        params: CompleteRequestParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<CompleteResult, Failure>> {
+        async move { self.completion(params, flight).await }.boxed()
+    }
+
+    fn ping(self: Arc<Self>) -> BoxFuture<'static, Result<(), Failure>> {
+        async move { self.sign_of_life().await }.boxed()
+    }
+
+    fn announces_tools(&self) -> bool {
+        self.announces()
+    }
+
+    fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.wire.changes(List::Tools)
+    }
+
+    fn prompts_changed(&self) -> watch::Receiver<u64> {
+        self.wire.changes(List::Prompts)
+    }
+
+    fn resources_changed(&self) -> watch::Receiver<u64> {
+        self.wire.changes(List::Resources)
+    }
+
+    fn lost(self: Arc<Self>) -> BoxFuture<'static, Lost> {
+        async move {
+            let mut lost = self.lost.clone();
+            let seen = lost.wait_for(Option::is_some).await;
+            seen.ok()
+                .and_then(|seen| seen.clone())
+                .unwrap_or_else(|| Lost::new("the connection was closed"))
+        }
+        .boxed()
+    }
+
+    fn close(self: Arc<Self>, limit: Duration) -> BoxFuture<'static, Closed> {
+        self.close.send_replace(Some(limit));
+        async move {
+            let mut closed = self.closed.clone();
+            let seen = closed.wait_for(Option::is_some).await;
+            // Its supervisor ended without a word: with its runtime, which killed all.
+            let unsaid = Closed::unproven(Duration::ZERO);
+            seen.ok().and_then(|seen| *seen).unwrap_or(unsaid)
+        }
+        .boxed()
+    }
+
+    fn kill(&self) {
+        self.abandon.cancel();
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Held::pid)
+    }
+}
+
+impl Drop for McpLink {
+    fn drop(&mut self) {
+        // Nobody is left who could close it.
+        self.abandon.cancel();
+    }
+}
+
+impl fmt::Debug for McpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpLink")
+            .field("pid", &self.pid())
+            .field("traffic", &self.wire.traffic())
+            .finish_non_exhaustive()
+    }
+}
