@@ -1,0 +1,12 @@
+//! The pool as its users see it, over in-memory servers and on a paused clock.
+
+mod cases;
+mod defects;
+mod drain;
+mod lifecycle;
+mod limits;
+mod races_attach;
+mod races_end;
+mod races_start;
+mod support;
+mod views;
