@@ -130,6 +130,38 @@ async fn d08_a_call_behind_a_stuck_pipe_is_sent_once_on_the_next_connection_stdi
     stage.end(pool).await;
 }
 
+#[tokio::test]
+async fn a_call_that_waits_too_long_for_its_turn_was_not_sent_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let one_at_a_time = json!({"steadfast": {"max_in_flight": 1}});
+    let config = stage.server_with(&json!({}), one_at_a_time);
+    let stack = quick()
+        .with_timeout(timeout::Settings::new().with_connect(ms(300)))
+        .with_retry(retry::Settings::new().with_max_retries(0));
+    let agent = Agent::new(session.acquire(&config).await.unwrap(), stack);
+
+    let first = agent.begin("w", json!({"tag": "first", "delay_ms": 1500}));
+    stage.executed_soon("first").await;
+    let waits = agent.call("w", json!({"tag": "waits"})).await;
+
+    let failure = waits.unwrap_err();
+    assert_eq!(failure.class(), Class::NotSent, "{failure}");
+    assert_eq!(failure.phase(), Some(Phase::Connect), "{failure}");
+    assert!(!failure.may_have_run(), "{failure}");
+    assert!(first.await.unwrap().unwrap().is_live());
+    assert!(
+        agent
+            .call("w", json!({"tag": "next"}))
+            .await
+            .unwrap()
+            .is_live()
+    );
+    assert!(sent_to(&stage, "waits").is_empty(), "it came all the same");
+    stage.end(pool).await;
+}
+
 /// The processes that received a call of this tag.
 fn sent_to(stage: &Stage, tag: &str) -> Vec<u32> {
     let events = stage.events();

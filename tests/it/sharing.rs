@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::json;
-use steadfast::{Pool, pool::Status};
+use steadfast::{Class, Pool, pool::Status};
 use steadfast_tests::probe::EventKind;
 
 use crate::support::{Agent, Stage, gone, kill_unseen, ms, pool_settings, quick, until};
@@ -29,6 +29,32 @@ async fn sixty_four_acquires_at_once_start_one_server() {
     });
     let pids = join_all(calls).await;
     assert_eq!(pids, vec![json!(entry.pid); 64]);
+    stage.end(pool).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_acquires_share_one_failed_start() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let broken = json!({"start": {
+        "stderr": "no licence", "exit_on_initialize": 3, "delay_ms": 500,
+    }});
+    let config = stage.server(&broken);
+
+    let sessions: Vec<_> = (0..64).map(|n| pool.session(format!("s{n}"))).collect();
+    let acquires = sessions.iter().map(|session| session.acquire(&config));
+    let failures = join_all(acquires).await;
+
+    for failure in failures {
+        let failure = failure.unwrap_err();
+        assert_eq!(failure.class(), Class::NotSent, "{failure}");
+        let told = failure.to_string();
+        assert!(
+            told.contains("status 3") && told.contains("no licence"),
+            "{told}"
+        );
+    }
+    assert_eq!(stage.started().len(), 1);
     stage.end(pool).await;
 }
 
