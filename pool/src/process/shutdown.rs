@@ -41,7 +41,7 @@ pub struct Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Step {
-    /// The server had ended before, and left nothing.
+    /// The server had ended before, maybe on the end of its input, and left nothing.
     AlreadyDead,
     /// The end of its input was enough.
     Eof,
