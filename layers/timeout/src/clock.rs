@@ -16,8 +16,8 @@ pub(crate) struct Clock {
     called: Instant,
     connect: Duration,
     read: Duration,
-    attempt: Option<Duration>,
-    deadline: Option<Instant>,
+    /// When the attempt ends however far it came, and by whose limit.
+    last: Option<(Instant, Phase)>,
     reset_on_progress: bool,
 }
 
@@ -49,12 +49,17 @@ pub(crate) enum Verdict {
 impl Clock {
     pub(crate) fn new(settings: &Settings, context: Option<&CallContext>, called: Instant) -> Self {
         let limits = context.and_then(CallContext::limits);
+        let attempt = limits.and_then(|l| l.attempt).or(settings.attempt);
+        let deadline = context.and_then(CallContext::deadline);
         Self {
             called,
             connect: limits.and_then(|l| l.connect).unwrap_or(settings.connect),
             read: limits.and_then(|l| l.read).unwrap_or(settings.read),
-            attempt: limits.and_then(|l| l.attempt).or(settings.attempt),
-            deadline: context.and_then(CallContext::deadline),
+            // That the whole call is over says more than that this attempt is.
+            last: earlier(
+                deadline.map(|end| (end, Phase::Total)),
+                attempt.and_then(|limit| end(called, Phase::Attempt, limit)),
+            ),
             reset_on_progress: settings.reset_on_progress,
         }
     }
@@ -63,10 +68,14 @@ impl Clock {
         self.called
     }
 
-    /// The deadline, if it had passed when the attempt was called.
+    /// The end of the whole call, if it had passed when the attempt was called.
     pub(crate) fn missed(&self) -> Option<Elapsed> {
-        let missed = self.deadline.filter(|deadline| *deadline <= self.called);
-        missed.map(|_| Elapsed::new(Phase::Total, Duration::ZERO))
+        match self.last {
+            Some((end, Phase::Total)) if end <= self.called => {
+                Some(Elapsed::new(Phase::Total, Duration::ZERO))
+            }
+            _ => None,
+        }
     }
 
     /// How far the attempt came: `begun` is when the inner service was called.
@@ -97,44 +106,33 @@ impl Clock {
     /// Nobody wakes the attempt when it is sent, so the next look is never later than
     /// the read limit of a request that is sent right after this one.
     pub(crate) fn check(&self, now: Instant, view: View) -> Verdict {
-        let Some((end, elapsed)) = self.end(view) else {
-            return Verdict::Wait(self.next_look(now, view));
-        };
-        if end <= now {
-            return Verdict::Over(elapsed);
+        let (since, phase, limit) = self.limit(view);
+        // Its own limit says most about what went wrong.
+        let first = earlier(end(since, phase, limit), self.last);
+        match first {
+            None => Verdict::Wait(self.next_look(now, view)),
+            Some((end, whose)) if end <= now => Verdict::Over(if whose == phase {
+                Elapsed::new(phase, limit)
+            } else {
+                Elapsed::new(whose, end.saturating_duration_since(self.called))
+            }),
+            Some((end, _)) => {
+                let look = self.next_look(now, view);
+                Verdict::Wait(Some(look.map_or(end, |look| look.min(end))))
+            }
         }
-        let look = self.next_look(now, view).map_or(end, |look| look.min(end));
-        Verdict::Wait(Some(look))
     }
 
-    /// The first limit that runs out, if it stays where it is.
-    fn end(&self, view: View) -> Option<(Instant, Elapsed)> {
-        let (since, phase, limit) = match view {
+    /// The limit of the phase it is in, and since when it runs.
+    fn limit(&self, view: View) -> (Instant, Phase, Duration) {
+        match view {
             View::Waiting => (self.called, Phase::Connect, self.connect),
             View::Queued { start_limit } => {
                 (self.called, Phase::Connect, self.connect.max(start_limit))
             }
             View::Called { at, .. } => (at, Phase::Read, self.read),
             View::Sent { since } => (since, Phase::Read, self.read),
-        };
-        let left = self
-            .deadline
-            .map(|deadline| deadline.saturating_duration_since(self.called));
-        [
-            Some((since, phase, limit)),
-            left.map(|limit| (self.called, Phase::Total, limit)),
-            self.attempt
-                .map(|limit| (self.called, Phase::Attempt, limit)),
-        ]
-        .into_iter()
-        .flatten()
-        // What is too far away to be said never comes.
-        .filter_map(|(since, phase, limit)| {
-            Some((since.checked_add(limit)?, Elapsed::new(phase, limit)))
-        })
-        // The first of equals: its own limit says most about what went wrong, and that the
-        // whole call is over says more than that this attempt is.
-        .min_by_key(|(end, _)| *end)
+        }
     }
 
     /// When an earlier limit than that of this view may begin to count, at the earliest.
@@ -147,6 +145,23 @@ impl Clock {
             }
             View::Called { tracked: false, .. } | View::Sent { .. } => None,
         }
+    }
+}
+
+/// When this limit runs out; what is too far away to be said never comes.
+fn end(since: Instant, phase: Phase, limit: Duration) -> Option<(Instant, Phase)> {
+    since.checked_add(limit).map(|end| (end, phase))
+}
+
+/// The earlier of two ends, the first of equals.
+fn earlier(
+    first: Option<(Instant, Phase)>,
+    second: Option<(Instant, Phase)>,
+) -> Option<(Instant, Phase)> {
+    match (first, second) {
+        (Some((first, _)), Some((other, _))) if other < first => second,
+        (None, _) => second,
+        (Some(_), _) => first,
     }
 }
 
