@@ -9,7 +9,7 @@ use steadfast_classify::{Call, CallContext, Failure};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{Admit, Patience, ResponseFuture, Verdict, clock::later, future::Waiting};
+use crate::{Admit, OverBudget, Patience, ResponseFuture, Verdict, clock::later, future::Waiting};
 
 /// A service that lets calls through as far as a policy admits them. See
 /// [`BudgetLayer`](crate::BudgetLayer).
@@ -23,6 +23,17 @@ pub struct Budget<S, A> {
     inner: S,
     admission: A,
     max_wait: Duration,
+}
+
+/// What the policy said of a call that has just come.
+enum Asked<T> {
+    Admitted,
+    Waits {
+        ticket: T,
+        since: Instant,
+        until: Option<Instant>,
+    },
+    Over(OverBudget),
 }
 
 /// Until when a call that comes at `now` may wait. At its deadline it could only time
@@ -75,6 +86,29 @@ impl<S, A> Budget<S, A> {
         !self.max_wait.is_zero()
     }
 
+    fn ask<R>(&self, request: &R) -> Asked<A::Ticket>
+    where
+        A: Admit<R>,
+        R: Call,
+    {
+        let since = self.may_wait().then(Instant::now);
+        let until = since.and_then(|since| {
+            let deadline = request.context().and_then(CallContext::deadline);
+            may_wait_until(since, self.max_wait, deadline)
+        });
+        let mut ticket = A::Ticket::default();
+        let patience = Patience::new(until);
+        match self.admission.admit(request, &mut ticket, patience) {
+            Verdict::Admitted => Asked::Admitted,
+            Verdict::Wait(_) => Asked::Waits {
+                ticket,
+                since: since.unwrap_or_else(Instant::now),
+                until,
+            },
+            Verdict::Over(over) => Asked::Over(over),
+        }
+    }
+
     /// Gives up what the instance that was made ready may have reserved: only a call or a
     /// drop does that.
     fn let_go(&mut self)
@@ -106,30 +140,29 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let since = self.may_wait().then(Instant::now);
-        let until = since.and_then(|since| {
-            let deadline = request.context().and_then(CallContext::deadline);
-            may_wait_until(since, self.max_wait, deadline)
-        });
-        let mut ticket = A::Ticket::default();
-        let patience = Patience::new(until);
-        match self.admission.admit(&request, &mut ticket, patience) {
-            Verdict::Admitted if self.may_wait() => {
+        // Nothing is held across the inner call that its panic would have to drop, so that
+        // its future is made where it is returned, and not copied there.
+        match self.ask(&request) {
+            Asked::Admitted if self.may_wait() => {
                 ResponseFuture::readying(self.inner.clone(), request)
             }
-            Verdict::Admitted => ResponseFuture::responding(self.inner.call(request)),
-            Verdict::Wait(_) => {
+            Asked::Admitted => ResponseFuture::responding(self.inner.call(request)),
+            Asked::Waits {
+                ticket,
+                since,
+                until,
+            } => {
                 self.let_go();
                 ResponseFuture::waiting(Waiting {
                     ticket,
                     request,
                     inner: self.inner.clone(),
                     admission: self.admission.clone(),
-                    since: since.unwrap_or_else(Instant::now),
+                    since,
                     until,
                 })
             }
-            Verdict::Over(over) => {
+            Asked::Over(over) => {
                 self.let_go();
                 ResponseFuture::rejected(over.into_failure(None))
             }

@@ -62,6 +62,7 @@ impl CallContext {
 
     /// Ends the call at `at`, or where it already ended if that is earlier: a deadline
     /// is a ceiling, and no layer can lift another's.
+    #[inline]
     pub fn cap_deadline(&mut self, at: Instant) {
         self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
     }
@@ -128,6 +129,8 @@ impl CallContext {
 }
 
 impl Clone for CallContext {
+    // In each call at least once, and half as fast across crates without.
+    #[inline]
     fn clone(&self) -> Self {
         if let Some(flight) = &self.flight {
             flight.note_copy();

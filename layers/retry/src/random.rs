@@ -76,6 +76,7 @@ impl Random {
 // === impl Keys ===
 
 impl Keys {
+    #[inline]
     pub(crate) fn next(&mut self) -> IdempotencyKey {
         let high = u128::from(self.high.u64(..)) << 64;
         IdempotencyKey::from_u128(high | u128::from(self.low.u64(..)))

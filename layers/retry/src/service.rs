@@ -82,15 +82,16 @@ where
             let keys = self.keys.get_or_insert_with(|| layer.random.keys());
             keys.next()
         });
-        let state = match self.unready.take().map(|error| error.downcast()) {
-            None => State::Calling {
-                future: self.inner.call(attempts.request()),
-            },
-            Some(Ok(error)) => State::Unready {
+        let Some(error) = self.unready.take() else {
+            let future = self.inner.call(attempts.request());
+            return ResponseFuture::new(shared, attempts, State::Calling { future });
+        };
+        let state = match error.downcast() {
+            Ok(error) => State::Unready {
                 error: Some(*error),
             },
             // Readiness failed for another type of request; this one asks again.
-            Some(Err(_)) => State::Readying {
+            Err(_) => State::Readying {
                 service: shared.service(),
             },
         };

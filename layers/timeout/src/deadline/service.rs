@@ -75,15 +75,13 @@ where
     fn call(&mut self, mut request: R) -> Self::Future {
         let called = Instant::now();
         let end = self.stamp(&mut request, called);
-        let attempt = if self.stamp_only {
+        if self.stamp_only {
             // The instance that was made ready.
             let response = self.inner.call(request);
-            Attempt::Called { response }
-        } else {
-            // Never made ready itself, so that a clone of it holds nothing.
-            let inner = self.inner.clone();
-            Attempt::Waiting { inner, request }
-        };
-        DeadlineFuture::new(attempt, called, end)
+            return DeadlineFuture::new(Attempt::Called { response }, called, end);
+        }
+        // Never made ready itself, so that a clone of it holds nothing.
+        let inner = self.inner.clone();
+        DeadlineFuture::new(Attempt::Waiting { inner, request }, called, end)
     }
 }
