@@ -1,6 +1,12 @@
 //! Standard error, the environment, and what a failed start says.
 
-use std::{ffi::OsString, fs, thread};
+use std::{
+    ffi::OsString,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    thread,
+};
 
 use steadfast_pool::process::{Grace, InheritedEnv, Spec, spawn};
 use tokio::{
@@ -99,16 +105,9 @@ async fn k09_a_server_sees_only_what_it_was_given_process() {
 #[tokio::test]
 async fn a_failed_start_says_in_one_line_what_to_change() {
     let stage = Stage::enter().await;
-    let file = |name: &str, content: &[u8], mode: u32| {
-        use std::os::unix::fs::PermissionsExt;
-        let path = stage.file(name);
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        path
-    };
-    let plain = file("plain", b"text", 0o644);
-    let no_program = file("no-program", b"\x01\x02\x03", 0o755);
-    let no_interpreter = file("no-interpreter", b"#!/no/such/interpreter\n", 0o755);
+    let plain = file(&stage, "plain", b"text", 0o644);
+    let no_program = file(&stage, "no-program", b"\x01\x02\x03", 0o755);
+    let no_interpreter = file(&stage, "no-interpreter", b"#!/no/such/interpreter\n", 0o755);
     for (spec, want) in [
         (
             Spec::new("no-such-program"),
@@ -172,6 +171,13 @@ fn a_runtime_without_io_panics_and_no_process_is_left() {
         "{:?}",
         zombies()
     );
+}
+
+fn file(stage: &Stage, name: &str, content: &[u8], mode: u32) -> PathBuf {
+    let path = stage.file(name);
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    path
 }
 
 /// Bytes of memory that this process holds.
