@@ -75,7 +75,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.reason)?;
         if let Some(exit) = &self.exit {
-            write!(f, ", it {exit}")?;
+            write!(f, ": {exit}")?;
         }
         if let Some(stderr) = &self.stderr {
             write!(f, ", its last words: {stderr}")?;
