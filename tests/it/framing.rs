@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use steadfast::pool::Status;
 use steadfast_tests::probe::EventKind;
 
-use crate::support::{Agent, Stage, quick, text, until};
+use crate::support::{Agent, Stage, quick, text, until, wait_unseen};
 
 /// Texts around the sizes of pipes and of their buffers.
 const SIZES: [usize; 7] = [4095, 4096, 4097, 65_535, 65_536, 65_537, 1 << 20];
@@ -143,6 +143,55 @@ async fn m07_an_answer_that_ends_with_the_stream_is_an_answer_stdio() {
         assert!(until(|| status() == Status::Idle).await, "{last}");
         stage.end(pool).await;
     }
+}
+
+#[tokio::test]
+async fn m07_an_answer_is_seen_before_the_end_that_came_with_it_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let config = stage.server(&json!({}));
+    for _ in 0..20 {
+        let lease = session.acquire(&config).await.unwrap();
+        let agent = Agent::new(lease, quick());
+        let pid = *stage.started().last().unwrap();
+
+        let tag = format!("{pid}");
+        // With what repeats it, the answer fits into a pipe.
+        let last =
+            json!({"tag": tag, "echo": letters(20_000), "delay_ms": 100, "exit_answered": 0});
+        let call = agent.begin("w", last);
+        stage.executed_soon(&tag).await;
+        // Nothing in this runtime runs until both are there to be seen.
+        wait_unseen(pid);
+
+        let answer = call.await.unwrap().unwrap();
+        assert_eq!(text(&answer.value).len(), 20_000);
+    }
+    stage.end(pool).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m07_sixty_answers_in_the_last_write_all_arrive_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let last_words = json!({
+        "wire": {"batch": 60, "batch_wait_ms": 300},
+        "process": {"exit_after_calls": 60},
+    });
+    let config = stage.server(&last_words);
+    let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
+
+    let sent = letters(10_000);
+    let calls = (0..60).map(|_| agent.begin("w", json!({"echo": sent})));
+    let answers = join_all(calls.collect::<Vec<_>>()).await;
+
+    for answer in answers {
+        assert!(text(&answer.unwrap().unwrap().value) == sent);
+    }
+    assert_eq!(stage.started().len(), 1);
+    stage.end(pool).await;
 }
 
 #[tokio::test]

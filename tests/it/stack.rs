@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast::{
-    Class, Effect, Failure, Source, Sourced, Stack,
+    Class, Effect, Failure, Phase, Source, Sourced, Stack,
     budget::{BudgetLayer, Global, Limit, RetryBudget, RetryBudgetSettings},
     circuit_breaker::{self, CircuitBreakerLayer},
     fallback::FallbackLayer,
@@ -36,6 +36,7 @@ struct Seen {
     source: Result<Source, Class>,
     value: Option<u64>,
     class: Option<Class>,
+    phase: Option<Phase>,
     layer: Option<&'static str>,
     attempts: Option<u32>,
     may_have_run: Option<bool>,
@@ -86,6 +87,8 @@ fn everything_happened(seen: &[Seen]) {
         "unknown",
     ];
     assert_eq!(sources, BTreeSet::from(all), "{seen:#?}");
+    let out_of_time = |seen: &Seen| seen.phase == Some(Phase::Total);
+    assert!(seen.iter().any(out_of_time), "no call ran out of time");
     let layers: BTreeSet<_> = seen.iter().filter_map(|seen| seen.layer).collect();
     let all = ["budget", "circuit breaker", "timeout"];
     assert_eq!(layers, BTreeSet::from(all), "{seen:#?}");
@@ -127,6 +130,7 @@ async fn one_call(shop: Shop, script: &Script, ask: Ask) -> Seen {
         class: cause
             .map(|cause| cause.class)
             .or(failure.map(Failure::class)),
+        phase: cause.map_or(failure.and_then(Failure::phase), |cause| cause.phase),
         layer: failure.and_then(|failure| failure.origin().layer),
         attempts: cause
             .map(|cause| cause.attempts)
@@ -159,6 +163,8 @@ fn day() -> Vec<Line> {
         (1, "order", NonIdempotent, vec![Fails(Class::Unknown)]),
         (1, "order", NonIdempotent, vec![Silence]),
         (1, "stock", Idempotent, vec![Silence, Silence, Answer(5)]),
+        (1, "stock", Idempotent, vec![Silence; 10]),
+        (1, "stock", Idempotent, vec![Answer(5)]),
         (1, "order", NonIdempotent, vec![Busy(asked), Answer(6)]),
         (
             1,
@@ -250,7 +256,7 @@ fn defaults() -> Settings {
         retry: retry::Settings::new().with_backoff(backoff.unwrap()),
         retry_budget: RetryBudgetSettings::new(),
         breaker: circuit_breaker::Settings::new(),
-        limit: "1/h burst 21",
+        limit: "1/h burst 23",
         max_wait: Duration::ZERO,
     }
 }
@@ -269,7 +275,7 @@ fn quick() -> Settings {
         retry: retry::Settings::new()
             .with_max_retries(2)
             .with_backoff(backoff.unwrap()),
-        breaker: circuit_breaker::Settings::new().with_consecutive_failures(4),
+        breaker: circuit_breaker::Settings::new().with_consecutive_failures(5),
         limit: "30/min burst 4",
         max_wait: Duration::from_millis(1500),
         ..defaults()

@@ -6,7 +6,7 @@ mod spy;
 mod stage;
 
 pub(crate) use agent::{Agent, Outcome, object, quick, text};
-pub(crate) use processes::{gone, kill_unseen, signal, until};
+pub(crate) use processes::{gone, kill_unseen, signal, until, wait_unseen};
 pub(crate) use spy::Spy;
 pub(crate) use stage::{Stage, pool_settings};
 

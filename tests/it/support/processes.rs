@@ -36,7 +36,14 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
 /// Kills it and returns when it is dead, before anything else in this runtime has noticed.
 pub(crate) fn kill_unseen(pid: u32) {
     signal(pid, Signal::KILL);
+    wait_unseen(pid);
+}
+
+/// Returns when it is dead, before anything else in this runtime has noticed.
+pub(crate) fn wait_unseen(pid: u32) {
+    let end = Instant::now() + SOON;
     while state_and_parent(pid).is_some_and(|(state, _)| state != "Z") {
+        assert!(Instant::now() < end, "process {pid} lives on");
         std::hint::spin_loop();
     }
 }
