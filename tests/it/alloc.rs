@@ -183,8 +183,10 @@ fn a_request_is_cloned_for_each_attempt_that_another_may_follow() {
     assert_eq!(allocations(&whole(3, true), loaded()), 1);
 
     let whole = whole(3, true);
-    assert_eq!(retried(&whole, Ask::new(Effect::Idempotent)), 0);
-    assert_eq!(retried(&whole, loaded()), 2, "one for each attempt");
+    let bare = retried(&whole, Ask::new(Effect::Idempotent));
+    // With feature `metrics` a retry is counted by class, and that label is allocated.
+    assert!(bare <= 1, "{bare}");
+    assert_eq!(retried(&whole, loaded()) - bare, 2, "one for each attempt");
 }
 
 #[test]
