@@ -154,7 +154,8 @@ async fn m07_an_answer_is_seen_before_the_end_that_came_with_it_stdio() {
     for _ in 0..20 {
         let lease = session.acquire(&config).await.unwrap();
         let agent = Agent::new(lease, quick());
-        let pid = *stage.started().last().unwrap();
+        let entry = || pool.snapshot().servers["probe"].entry_summary[0].clone();
+        let pid = entry().pid.unwrap();
 
         let tag = format!("{pid}");
         // With what repeats it, the answer fits into a pipe.
@@ -167,7 +168,10 @@ async fn m07_an_answer_is_seen_before_the_end_that_came_with_it_stdio() {
 
         let answer = call.await.unwrap().unwrap();
         assert_eq!(text(&answer.value).len(), 20_000);
+        // Only then is the next one another.
+        assert!(until(|| entry().pid.is_none()).await);
     }
+    assert_eq!(stage.started().len(), 20);
     stage.end(pool).await;
 }
 
