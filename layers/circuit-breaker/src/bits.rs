@@ -96,12 +96,9 @@ impl Bits {
         self.0 >> 62 == CLOSED
     }
 
-    /// Whether a call that was let through with this, and succeeds, changes nothing: the
-    /// circuit is closed since, and there is no run of failures to end.
-    pub(crate) const fn is_at_rest_for(self, pass: Pass) -> bool {
-        self.is_closed()
-            && self.generation() == pass.generation()
-            && self.0 & MAX_FAILURES as u64 == 0
+    /// Whether no success changes anything: closed, and no run of failures to end.
+    pub(crate) const fn is_at_rest(self) -> bool {
+        self.is_closed() && self.0 & MAX_FAILURES as u64 == 0
     }
 
     pub(crate) const fn generation(self) -> u32 {

@@ -51,7 +51,7 @@ pub struct Settings {
     /// steps of 64 ms. A late result of the first still counts. Default 90 s, above the 65 s
     /// that connecting and reading may take.
     pub probe_lease: Duration,
-    /// Closed for this long, up to 24 h and kept to two seconds, a circuit has forgotten how
+    /// Closed for this long, up to 24 h and up to 2.5 s late, a circuit has forgotten how
     /// often it opened, and [`open_for`](Self::open_for) counts from 1 again. Not at the
     /// first success: a server that answers once and fails again has not recovered.
     /// Default 60 s.

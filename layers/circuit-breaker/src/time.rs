@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest span that is kept: an open time, a lease, a healthy period.
+/// The longest span that is kept: an open time, a lease, a healthy period. Whoever sets one
+/// sees to that.
 pub(crate) const MAX_SPAN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many bits a time in milliseconds has. They last for two years and then start
@@ -32,7 +33,7 @@ impl Time {
 
     /// The first tick that begins when `span` is over, so that nothing ends early.
     pub(crate) fn deadline(self, span: Duration, shift: u32) -> u64 {
-        let end = self.0.saturating_add(nanos(span.min(MAX_SPAN)));
+        let end = self.0.saturating_add(nanos(span));
         end.div_ceil(tick_nanos(shift)) & mask(shift)
     }
 
@@ -52,7 +53,7 @@ impl Time {
     pub(crate) fn is_past(self, since: u64, span: Duration, shift: u32) -> bool {
         let ticks = self.tick(shift).wrapping_sub(since) & mask(shift);
         // The tick in which it began may have been almost over.
-        span.is_zero() || ticks > nanos(span.min(MAX_SPAN)).div_ceil(tick_nanos(shift))
+        span.is_zero() || ticks > nanos(span).div_ceil(tick_nanos(shift))
     }
 }
 

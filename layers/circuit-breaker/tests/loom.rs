@@ -79,7 +79,7 @@ impl Circuit {
     }
 
     fn succeed(&self, pass: Pass, at: u64, probes: u32) {
-        if !self.word.load().is_at_rest_for(pass) {
+        if !self.word.load().is_at_rest() {
             self.apply(|bits| bits.succeed(pass, probes, || seconds(at)));
         }
     }
@@ -345,4 +345,24 @@ fn one_that_opens_is_not_evicted_and_one_evicted_does_not_open() {
         }
         assert_eq!(circuit.turns(), 1);
     });
+}
+
+#[test]
+fn one_whose_probe_is_out_is_not_evicted_and_one_evicted_has_no_probe() {
+    every(
+        "retire an overdue one, a call that could be its probe",
+        || {
+            let circuit = Circuit::opened();
+
+            let asks = beside(&circuit, |circuit| circuit.admit(30));
+            let retired = circuit.apply(|bits| bits.retire(seconds(30), true));
+            let admitted = asks.join().unwrap();
+
+            match admitted {
+                Admission::Retired => assert!(retired),
+                Admission::Probe { .. } => assert!(!retired),
+                admitted => panic!("{admitted:?}"),
+            }
+        },
+    );
 }

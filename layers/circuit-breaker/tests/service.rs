@@ -5,6 +5,10 @@ mod support;
 use std::{
     future::{Future, Ready, pending, ready},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -202,6 +206,36 @@ async fn a_probe_that_was_never_polled_gives_its_place_back() {
     drop(unpolled);
 
     circuit.passes();
+}
+
+/// Looks, when it is dropped, whether the probe is still out.
+struct Looks(Breaker, Arc<AtomicBool>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.1.store(self.0.snapshot().probing, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_probe_is_gone_when_its_place_is_free() {
+    let circuit = Circuit::opened(Settings::new()).await;
+    advance(secs(30)).await;
+    let probing = Arc::new(AtomicBool::new(false));
+    let looks = Looks(circuit.breaker().clone(), Arc::clone(&probing));
+    let looks = Mutex::new(Some(looks));
+    let mut hangs = circuit.layer.layer(service_fn(move |(): ()| {
+        let looks = looks.lock().unwrap().take();
+        async move {
+            let _looks = looks;
+            pending::<Result<(), Failure>>().await
+        }
+    }));
+
+    drop(hangs.ready().await.unwrap().call(()));
+
+    assert!(probing.load(Ordering::Relaxed));
+    assert!(!circuit.breaker().snapshot().probing);
 }
 
 #[tokio::test(start_paused = true)]
