@@ -57,7 +57,7 @@ async fn a_calls_own_limit_replaces_the_default_both_ways() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_never_shorter_than_the_server_or_our_own_side_asked_for() {
+async fn trap_smithy_a_wait_is_never_shorter_than_the_server_or_our_own_side_asked_for() {
     let own = Failure::new(Class::NotSent).with_retry_in(secs(3));
     let both = Failure::new(Class::Overloaded)
         .with_retry_after(secs(2))

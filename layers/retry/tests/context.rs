@@ -217,7 +217,7 @@ async fn clones(max_retries: u32, failures: u32) -> u32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_cloned_once_for_each_attempt_that_another_may_follow() {
+async fn trap_tr_a_request_is_cloned_for_an_attempt_that_another_may_follow_and_no_other() {
     // The last attempt takes what was kept.
     for (max_retries, failures, want) in [
         (0, 0, 0),

@@ -84,7 +84,7 @@ async fn an_error_that_nobody_classified_counts_as_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_says_nothing_of_itself_is_not_repeated_once_it_may_have_run() {
+async fn trap_smithy_what_says_nothing_of_itself_is_not_repeated_once_it_may_have_run() {
     #[derive(Clone, Debug, PartialEq)]
     struct Plain;
     impl Call for Plain {}
