@@ -16,7 +16,6 @@ use steadfast_classify::{Class, Failure};
 use support::{Circuit, secs};
 use tokio::time::advance;
 use tower::{Layer, Service, service_fn};
-use tracing::{Event, Metadata, Subscriber, span};
 
 /// Results go through a channel of bounded size, and when that is full they are dropped: the
 /// breaker is blind when it is needed most.
@@ -62,25 +61,6 @@ fn trap_recloser_nothing_is_held_while_the_call_is_polled() {
     in_time(move || assert!(matches!(poll(&mut service), Poll::Ready(Ok(())))));
 
     assert_eq!(layer.breaker().state(), State::Closed);
-}
-
-/// Listeners run under the lock, and one that looks at the circuit stops everybody.
-#[test]
-fn trap_tr_whoever_is_told_may_use_the_circuit() {
-    let layer = CircuitBreakerLayer::new("server", Settings::new()).unwrap();
-    let breaker = layer.breaker().clone();
-    let down = service_fn(|()| async { Err::<(), _>(Failure::new(Class::Unknown)) });
-    let mut service = layer.layer(down);
-
-    in_time(move || {
-        tracing::subscriber::with_default(Meddler(breaker), || {
-            (0..5).for_each(|_| fail(&mut service));
-        });
-    });
-
-    // It was told of the fifth, and closed the circuit again before that call returned.
-    let seen = layer.breaker().snapshot();
-    assert_eq!((seen.state, seen.consecutive_failures), (State::Closed, 0));
 }
 
 /// The break that a function computes is told, and the one in the settings is kept.
@@ -133,31 +113,4 @@ fn in_time(work: impl FnOnce() + Send + 'static) {
     let ended = end.recv_timeout(Duration::from_secs(30));
     assert_eq!(ended, Err(mpsc::RecvTimeoutError::Disconnected), "it hangs");
     assert!(worker.join().is_ok());
-}
-
-/// Uses the circuit whenever it is told something.
-struct Meddler(Breaker);
-
-// === impl Meddler ===
-
-impl Subscriber for Meddler {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("steadfast_circuit_breaker")
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, _: &Event<'_>) {
-        use_it(&self.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
 }
