@@ -33,6 +33,10 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if std::env::args().any(|arg| arg == "--help") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let (config, command) = match parse(std::env::args().skip(1)) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -71,9 +75,9 @@ async fn run(pool: &Pool, config: &str, command: Command) -> Result<(), BoxError
             for error in file.errors() {
                 eprintln!("call: {error}");
             }
-            list_all(pool, file.servers()).await
+            list_all(pool, file.servers(), file.errors().len()).await
         }
-        Command::List(Some(server)) => list_all(pool, [find(&file, &server)?]).await,
+        Command::List(Some(server)) => list_all(pool, [find(&file, &server)?], 0).await,
         Command::Call {
             server,
             tool,
@@ -133,9 +137,9 @@ fn print(answer: &Sourced<CallToolResult>) -> Result<(), BoxError> {
 async fn list_all<'a>(
     pool: &Pool,
     servers: impl IntoIterator<Item = &'a ServerConfig>,
+    mut failures: usize,
 ) -> Result<(), BoxError> {
     let session = pool.session("list");
-    let mut failures: usize = 0;
     for (name, lease) in session.acquire_all(servers).await {
         match lease {
             Ok(lease) => list(&name, &lease),
@@ -147,7 +151,7 @@ async fn list_all<'a>(
     }
     match failures {
         0 => Ok(()),
-        failures => Err(format!("{failures} servers could not be listed").into()),
+        failures => Err(format!("{failures} of the file's servers could not be listed").into()),
     }
 }
 

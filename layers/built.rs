@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_budget::{Budget, BudgetLayer, RetryBudget};
 use steadfast_circuit_breaker::{CircuitBreaker, CircuitBreakerLayer};
+use steadfast_classify::{Call, Classified, Failure};
 use steadfast_fallback::{Fallback, FallbackLayer};
 use steadfast_retry::{NoBudget, Retry, RetryLayer};
 use steadfast_timeout::{Deadline, DeadlineLayer, Timeout, TimeoutLayer};
 use tower_layer::Layer;
+use tower_service::Service;
 
 use crate::stack::{InvalidStack, Retries, Stack};
 
@@ -96,6 +98,20 @@ impl<P: Clone, A, Sel: Clone> Stack<P, A, Sel> {
 // === impl StackLayer ===
 
 impl<P, A, Sel> StackLayer<P, A, Sel> {
+    /// The same as [`Layer::layer`], for requests of type `R`: the compiler then says at
+    /// this line what `inner` or the request lacks, rather than at the first call.
+    pub fn around<R, S>(&self, inner: S) -> StackService<S, P, A, Sel>
+    where
+        S: Service<R> + Clone,
+        S::Error: Classified + From<Failure>,
+        R: Call + Clone,
+        P: Clone,
+        A: Clone,
+        Sel: Clone,
+    {
+        self.layer(inner)
+    }
+
     /// Its circuits: to look at, to watch, to isolate by hand. `None` if switched off.
     #[must_use]
     pub const fn breakers(&self) -> Option<&CircuitBreakerLayer<Sel>> {

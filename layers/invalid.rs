@@ -23,7 +23,7 @@ pub enum InvalidStack {
     /// A lease that lets a second probe through while the first still runs.
     #[error(
         "the breaker's `probe_lease` ({lease:?}) must be at least `connect` and `read` together \
-         ({attempt:?})"
+         ({attempt:?}); raise it with `circuit_breaker::Settings::with_probe_lease`, or lower `read`"
     )]
     ShortLease {
         /// The lease.

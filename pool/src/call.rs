@@ -55,7 +55,12 @@ impl ToolCall {
         }
     }
 
-    /// Sets the arguments.
+    /// Sets the arguments: a JSON object.
+    ///
+    /// ```
+    /// # use steadfast_pool::ToolCall;
+    /// let call = ToolCall::new("search").with_arguments(rmcp::object!({ "query": "tea" }));
+    /// ```
     #[must_use]
     pub fn with_arguments(mut self, arguments: JsonObject) -> Self {
         self.arguments = Some(Arc::new(Arguments {

@@ -16,6 +16,11 @@ use crate::{CallContext, Effect};
 ///
 /// A field of type [`CallContext`] and the two context methods add limits per call, a
 /// deadline that inner layers can see, and proof of delivery.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what the layers may ask of a request",
+    note = "`impl Call for {Self} {{}}` is enough, and safe",
+    note = "a request type of another crate goes into a struct of your own"
+)]
 pub trait Call {
     /// What running this call does, and so whether repeating it is harmless.
     /// Default: [`Effect::NonIdempotent`].

@@ -35,6 +35,11 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "no failure can be looked for in `{Self}`",
+    note = "use `Failure`, `tower::BoxError`, or implement `Classified` and `From<Failure>`",
+    note = "`ClassifyLayer` turns any other error into a `Failure`"
+)]
 pub trait Classified {
     /// The failure in this error, if there is one.
     fn failure(&self) -> Option<&Failure>;

@@ -28,6 +28,8 @@ pub struct Cause {
     pub class: Class,
     /// The part of the call it happened in.
     pub phase: Option<Phase>,
+    /// Whether trying again is pointless until something is changed.
+    pub permanent: bool,
     /// How long the server, or our own side, asks to wait.
     pub retry_after: Option<Duration>,
     /// How many attempts were made.
@@ -83,6 +85,7 @@ impl From<&Failure> for Cause {
         Self {
             class: failure.class(),
             phase: failure.phase(),
+            permanent: failure.is_permanent(),
             retry_after: failure.retry_floor(),
             attempts: failure.attempts(),
             may_have_run: failure.may_have_run(),

@@ -210,6 +210,15 @@ fn an_unavailable_tool_tells_the_model_what_to_do() {
 }
 
 #[test]
+fn a_permanent_failure_is_not_to_be_called_again() {
+    let permanent = Cause::from(&Failure::new(Class::NotSent).with_permanent());
+    let result = CallToolResult::unavailable(&permanent).unwrap();
+    let text = result.content[0].as_text().unwrap().text.clone();
+    assert!(text.contains("Do not call it again."), "{text}");
+    assert!(!text.contains("later"), "{text}");
+}
+
+#[test]
 fn a_tool_that_never_ran_need_not_be_checked() {
     let refused = Cause::from(&Failure::new(Class::NotSent));
     let result = CallToolResult::unavailable(&refused).unwrap();

@@ -87,6 +87,8 @@ pub(crate) enum Problem {
 pub(crate) enum Note {
     #[error("unknown field")]
     Unknown,
+    #[error("has no effect here, it belongs under `steadfast`")]
+    Ours,
     #[error("has no meaning for {0}")]
     OtherTransport(&'static str),
     #[error("the transport sets this header itself")]

@@ -27,6 +27,18 @@ const STRING: &str = "a string";
 const STRINGS: &str = "an array of strings";
 const MAP: &str = "an object of strings";
 
+/// What is read under `steadfast` only, and easily put beside it.
+const OURS: &[&str] = &[
+    "cacheable",
+    "effect",
+    "idempotency",
+    "limits",
+    "long",
+    "max_in_flight",
+    "shared",
+    "tools",
+];
+
 // === impl Fields ===
 
 impl<'a> Fields<'a> {
@@ -162,7 +174,11 @@ impl<'a> Fields<'a> {
     /// Ends an object in which other programs may have fields of their own.
     pub(crate) fn warn_unknown(self) {
         for (name, _) in &self.entries {
-            self.report.warn(&self.at(name), Note::Unknown);
+            let note = match OURS.contains(&name.as_str()) {
+                true => Note::Ours,
+                false => Note::Unknown,
+            };
+            self.report.warn(&self.at(name), note);
         }
     }
 

@@ -184,7 +184,8 @@ fn unsupported(family: &str) -> Failure {
         .with_phase(Phase::Connect)
         .with_permanent()
         .with_source(format!(
-            "servers reached by {family} are not supported yet, only ones started by a command"
+            "servers reached by {family} are not supported yet, only ones started by a command; \
+             bring a transport with Pool::with_connector"
         ))
 }
 

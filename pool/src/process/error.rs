@@ -59,6 +59,9 @@ impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (program, source) = (&self.program, &self.source);
         match &self.reason {
+            Reason::NotFound if program.contains(' ') => {
+                write!(f, "program {program:?} not found; arguments go into `args`")
+            }
             Reason::NotFound => write!(f, "program {program:?} not found"),
             Reason::NoInterpreter => {
                 write!(

@@ -178,6 +178,15 @@ fn fields_of_other_programs_warn_and_do_not_matter() {
 }
 
 #[test]
+fn a_field_of_ours_in_the_wrong_place_says_where_it_belongs() {
+    let file = parse(r#"{"s": {"command": "c", "shared": false}}"#);
+
+    let warnings: Vec<_> = file.warnings().iter().map(ToString::to_string).collect();
+    let want = r#"server "s": shared: has no effect here, it belongs under `steadfast`; ignored"#;
+    assert_eq!(warnings, [want]);
+}
+
+#[test]
 fn what_has_no_effect_on_a_transport_warns() {
     let file = parse(
         r#"{"a": {"command": "c", "headers": {"X": "1"}, "oauth": {"clientId": "i"}},

@@ -56,6 +56,7 @@ fn describe(cause: &Cause) -> Value {
 fn advice(cause: &Cause) -> String {
     let mut text = format!("This tool is unavailable right now ({}).", cause.message);
     match cause.retry_after {
+        _ if cause.permanent => text.push_str(" Do not call it again."),
         Some(after) => {
             let seconds = after.as_secs_f64().ceil();
             text.push_str(&format!(" Do not call it again for {seconds} seconds."));
