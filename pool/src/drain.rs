@@ -53,7 +53,7 @@ pub struct Forced {
 }
 
 /// Says so when a drain ends without having been finished, so that somebody else can.
-struct Unfinished<'a>(&'a Shared);
+struct Unfinished(Arc<Shared>);
 
 /// Drains `shared`, or waits for whoever does.
 pub(crate) async fn all(shared: &Arc<Shared>, deadline: Duration) -> DrainReport {
@@ -67,7 +67,14 @@ pub(crate) async fn all(shared: &Arc<Shared>, deadline: Duration) -> DrainReport
             let Ok(runtime) = Handle::try_current() else {
                 return at_once(shared);
             };
-            runtime.spawn(run(Arc::clone(shared), deadline));
+            // Made here: a runtime that ends may drop the task before its first step.
+            let unfinished = Unfinished(Arc::clone(shared));
+            runtime.spawn(run(unfinished, deadline));
+            // Dropped already: the runtime has ended, and there is no other here.
+            let dropped = matches!(*shared.drained().borrow(), Drained::No);
+            if dropped {
+                return at_once(shared);
+            }
         }
         // The sender is in `shared`.
         drop(drained.changed().await);
@@ -86,8 +93,8 @@ fn begin(shared: &Shared) -> bool {
 }
 
 /// A task of its own, so that it goes on when nobody waits for it any more.
-async fn run(shared: Arc<Shared>, deadline: Duration) {
-    let unfinished = Unfinished(&shared);
+async fn run(unfinished: Unfinished, deadline: Duration) {
+    let shared = Arc::clone(&unfinished.0);
     let begun = Instant::now();
     let share = |share| after(begun, bounded(deadline).mul_f64(share));
     let stations = shared.all();
@@ -109,7 +116,6 @@ async fn run(shared: Arc<Shared>, deadline: Duration) {
     }
     let forced: Vec<_> = live.iter().filter_map(|station| forced(station)).collect();
     finish(&shared, live.len(), forced, begun);
-    std::mem::forget(unfinished);
 }
 
 /// Without a runtime nothing can be waited for.
@@ -158,8 +164,14 @@ fn forced(station: &Arc<Station>) -> Option<Forced> {
     })
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for Unfinished {
     fn drop(&mut self) {
-        self.0.drained().send_replace(Drained::No);
+        self.0.drained().send_if_modified(|drained| {
+            let running = matches!(drained, Drained::Running);
+            if running {
+                *drained = Drained::No;
+            }
+            running
+        });
     }
 }

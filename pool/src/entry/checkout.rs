@@ -7,7 +7,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use steadfast_classify::{Class, Failure, Flight, Phase as CallPhase};
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::{runtime::Handle, sync::OwnedSemaphorePermit, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Link, Lost, ServerConfig,
-    error::{Refused, refused},
+    error::{Refused, no_runtime, refused},
 };
 
 /// How long a connection that has ended may take to say what became of a call on it.
@@ -54,6 +54,10 @@ impl Station {
         flight: &Flight,
         tool: Option<&str>,
     ) -> Result<Checkout, Failure> {
+        // What ends a call with its connection has a limit, and that needs a clock.
+        if Handle::try_current().is_err() {
+            return Err(no_runtime());
+        }
         let under_way = UnderWay::new(self);
         // First the server, so that nobody waits for a place before they wait for a start.
         self.usable(era, config, flight).await?;

@@ -40,13 +40,21 @@ enum Made {
 }
 
 /// Starts a connection, keeps it while it is needed, and ends it.
-pub(super) async fn run(station: Arc<Station>, config: ServerConfig) {
-    let mut owner = Owner {
+pub(super) fn run(
+    station: Arc<Station>,
+    config: ServerConfig,
+) -> impl Future<Output = ()> + Send + 'static {
+    // Made here: a runtime that ends may drop the task before its first step.
+    let owner = Owner {
         station,
         link: None,
         entry: None,
         done: false,
     };
+    own(owner, config)
+}
+
+async fn own(mut owner: Owner, config: ServerConfig) {
     let pool = Arc::clone(owner.station.pool());
     let slot = match pool.slots().reserve(owner.station.name()) {
         Ok(slot) => slot,

@@ -1,6 +1,9 @@
 //! Waiting for a connection, and seeing to it that one is made.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
 
 use steadfast_classify::{Class, Failure, Phase as CallPhase};
 use tokio::{
@@ -71,12 +74,24 @@ impl Station {
         waiter.ready().await
     }
 
-    fn launch(self: &Arc<Self>, runtime: &Handle, state: &mut State, config: &ServerConfig) {
+    fn launch(
+        self: &Arc<Self>,
+        runtime: &Handle,
+        mut state: MutexGuard<'_, State>,
+        config: &ServerConfig,
+    ) {
         state.start.epoch += 1;
         state.start.began = None;
         state.last_closed = None;
+        let epoch = state.start.epoch;
+        drop(state);
+        // Not under the lock: a runtime that has ended drops the task at once, and that
+        // tells the station.
         let owner = owner::run(Arc::clone(self), config.clone());
-        state.owner = Some(runtime.spawn(owner).abort_handle());
+        let owner = runtime.spawn(owner).abort_handle();
+        let mut state = self.state();
+        let current = state.start.epoch == epoch && state.machine.phase() != Phase::Vacant;
+        state.owner = state.owner.take().or(current.then_some(owner));
     }
 
     /// What `never` means to somebody.
@@ -150,7 +165,7 @@ impl<'a> Waiter<'a> {
         match state.machine.want(self.era, now) {
             Want::Ready => Ok(Look::Ready),
             Want::Start => {
-                self.station.launch(runtime, &mut state, self.config);
+                self.station.launch(runtime, state, self.config);
                 Ok(Look::Again(None))
             }
             Want::Wait => match self.bound(&state) {

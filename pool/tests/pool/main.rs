@@ -8,5 +8,6 @@ mod limits;
 mod races_attach;
 mod races_end;
 mod races_start;
+mod runtimes;
 mod support;
 mod views;
