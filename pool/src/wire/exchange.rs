@@ -12,13 +12,18 @@ use rmcp::{
 };
 
 use super::{
-    Trace, WireClosed,
+    Trace, Traffic, WireClosed,
     changes::List,
-    notices::{cancel, cancelled, forget, trace_of},
+    notices::{cancel, cancelled, forget, trace_of, unreadable},
+    step::{Incoming, Next},
 };
 
 pub(crate) type Tx = TxJsonRpcMessage<RoleClient>;
 pub(crate) type Rx = RxJsonRpcMessage<RoleClient>;
+
+/// How many answers may wait for a server that asks and does not read. What it asks beyond
+/// that gets none.
+const MAX_ANSWERS: usize = 4096;
 
 /// What is under way on one connection.
 #[derive(Debug, Default)]
@@ -26,6 +31,8 @@ pub(crate) struct Exchange {
     outbox: VecDeque<Outgoing>,
     pending: HashMap<RequestId, Pending>,
     tokens: HashMap<ProgressToken, RequestId>,
+    /// How many answers to the server wait in the outbox.
+    answers: usize,
     traffic: Traffic,
     closed: bool,
 }
@@ -43,48 +50,7 @@ pub(crate) struct Outgoing {
 struct Pending {
     trace: Option<Arc<Trace>>,
     token: Option<ProgressToken>,
-}
-
-/// What the writer is to do.
-#[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "lives for one step on the stack, once per message"
-)]
-pub(crate) enum Next {
-    Write(Outgoing),
-    Empty,
-    Closed,
-}
-
-/// Where an incoming message goes.
-#[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "lives for one step on the stack, once per message"
-)]
-pub(crate) enum Incoming {
-    /// To `rmcp`.
-    Forward(Rx),
-    /// Nowhere: it was for us.
-    Taken,
-    /// Nowhere: one of the server's lists changed.
-    Changed(List),
-}
-
-/// Counters of one connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
-    /// Requests that have no answer yet.
-    pub(crate) pending: usize,
-    /// Answers that nobody waited for any more, or ever had.
-    pub(crate) late_answers: u64,
-    /// Progress for a token that no running call has.
-    pub(crate) stray_progress: u64,
-    /// Lines that were no message.
-    pub(crate) junk: u64,
-    /// Lines longer than allowed.
-    pub(crate) oversized: u64,
+    sent: bool,
 }
 
 // === impl Exchange ===
@@ -113,7 +79,10 @@ impl Exchange {
                 Ok(None)
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
-                self.push(message);
+                if self.answers < MAX_ANSWERS {
+                    self.answers += 1;
+                    self.push(message);
+                }
                 Ok(None)
             }
         }
@@ -139,6 +108,7 @@ impl Exchange {
         let pending = Pending {
             trace: trace.clone(),
             token,
+            sent: false,
         };
         self.pending.insert(id.clone(), pending);
         self.outbox.push_back(Outgoing {
@@ -184,7 +154,10 @@ impl Exchange {
                     self.remove(id);
                     replies.push(forget(id.clone()));
                 }
-                _ => return (Next::Write(outgoing), replies),
+                _ => {
+                    self.note_sent(&outgoing);
+                    return (Next::Write(outgoing), replies);
+                }
             }
         }
         let next = if self.closed {
@@ -193,6 +166,17 @@ impl Exchange {
             Next::Empty
         };
         (next, replies)
+    }
+
+    fn note_sent(&mut self, outgoing: &Outgoing) {
+        if let Some(id) = &outgoing.id
+            && let Some(pending) = self.pending.get_mut(id)
+        {
+            pending.sent = true;
+        }
+        if let JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) = outgoing.message {
+            self.answers -= 1;
+        }
     }
 
     /// Takes a message of the server: marks the flight it belongs to, and drops what
@@ -223,8 +207,22 @@ impl Exchange {
         }
     }
 
+    /// Takes a line that is no message; `answers` is the request that it answers, if it
+    /// is an answer all the same. Whoever waits for it need not wait any longer.
+    pub(crate) fn junk(&mut self, answers: Option<RequestId>) -> (u64, Incoming) {
+        self.traffic.junk += 1;
+        let incoming = match answers {
+            Some(id) => self.answer(&id.clone(), unreadable(id)),
+            None => Incoming::Taken,
+        };
+        (self.traffic.junk, incoming)
+    }
+
     fn answer(&mut self, id: &RequestId, message: Rx) -> Incoming {
-        let Some(pending) = self.remove(id) else {
+        // Ids can be guessed: before its request was sent it is no answer.
+        let sent = self.pending.get(id).is_some_and(|pending| pending.sent);
+        let pending = if sent { self.remove(id) } else { None };
+        let Some(pending) = pending else {
             self.traffic.late_answers += 1;
             return Incoming::Taken;
         };
@@ -247,11 +245,6 @@ impl Exchange {
         self.closed = true;
         // Requests would be sent to a server whose answers nobody reads.
         self.outbox.retain(|outgoing| outgoing.id.is_none());
-    }
-
-    pub(crate) fn note_junk(&mut self) -> u64 {
-        self.traffic.junk += 1;
-        self.traffic.junk
     }
 
     pub(crate) fn note_oversized(&mut self) -> u64 {

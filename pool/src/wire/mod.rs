@@ -22,7 +22,11 @@ mod exchange;
 mod framing;
 mod notices;
 mod reader;
+mod step;
+#[cfg(test)]
+mod tests;
 mod trace;
+mod traffic;
 mod transport;
 mod writer;
 
@@ -33,6 +37,7 @@ use std::{
 
 use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
+use step::Next;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Notify, mpsc, watch},
@@ -41,9 +46,9 @@ use tokio::{
 };
 
 pub(crate) use changes::List;
-pub(crate) use exchange::Traffic;
 pub(crate) use framing::Framing;
 pub(crate) use trace::Trace;
+pub(crate) use traffic::Traffic;
 pub(crate) use transport::{WireClosed, WireTransport};
 
 /// How many messages may wait between the reader and `rmcp`. Beyond that the server is
@@ -174,9 +179,9 @@ impl Wire {
                 .into_iter()
                 .for_each(|reply| self.reply(Some(reply)));
             match next {
-                exchange::Next::Write(outgoing) => return Some(outgoing),
-                exchange::Next::Closed => return None,
-                exchange::Next::Empty => self.queued.notified().await,
+                Next::Write(outgoing) => return Some(outgoing),
+                Next::Closed => return None,
+                Next::Empty => self.queued.notified().await,
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-    ErrorData, GetExtensions, JsonRpcMessage, RequestId,
+    CustomResult, ErrorData, GetExtensions, JsonRpcMessage, RequestId, ServerResult,
 };
 
 use super::{
@@ -31,4 +31,10 @@ pub(super) fn cancel(id: &RequestId, reason: &str) -> Tx {
 /// An answer that makes `rmcp` forget a request that nobody waits for.
 pub(super) fn forget(id: RequestId) -> Rx {
     JsonRpcMessage::error(ErrorData::internal_error("abandoned", None), Some(id))
+}
+
+/// An answer that holds nothing that anybody could ask for.
+pub(super) fn unreadable(id: RequestId) -> Rx {
+    let nothing = CustomResult::new(serde_json::Value::Null);
+    JsonRpcMessage::response(ServerResult::CustomResult(nothing), id)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rmcp::model::RequestId;
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     sync::mpsc,
@@ -10,8 +12,9 @@ use tracing::debug;
 
 use super::{
     Ended, Wire,
-    exchange::{Incoming, Rx},
+    exchange::Rx,
     framing::{Framing, Line},
+    step::Incoming,
 };
 
 const CHUNK: usize = 32 * 1024;
@@ -67,12 +70,14 @@ impl Wire {
         if line.is_empty() {
             return None;
         }
-        let Some(message) = parse(line) else {
-            let count = self.exchange().note_junk();
-            report("skipped a line that is no message", count);
-            return None;
+        let incoming = match parse(line) {
+            Some(message) => self.exchange().receive(message),
+            None => {
+                let (count, incoming) = self.exchange().junk(answered(line));
+                report("skipped a line that is no message", count);
+                incoming
+            }
         };
-        let incoming = self.exchange().receive(message);
         match incoming {
             Incoming::Forward(message) => Some(message),
             Incoming::Taken => None,
@@ -90,6 +95,21 @@ fn parse(line: &[u8]) -> Option<Rx> {
         Ok(text) => serde_json::from_str(text).ok(),
         Err(_) => serde_json::from_str(&String::from_utf8_lossy(line)).ok(),
     }
+}
+
+/// The request that a line answers which cannot be read as a whole: its numbers are too
+/// large, it nests too deeply, it is neither a result nor an error.
+pub(super) fn answered(line: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        // Without it, it is a line of a log.
+        #[serde(borrow)]
+        jsonrpc: &'a str,
+        id: RequestId,
+        method: Option<IgnoredAny>,
+    }
+    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    (head.jsonrpc == "2.0" && head.method.is_none()).then_some(head.id)
 }
 
 /// Tells of the 1st, 2nd, 4th, 8th … time: a server may write junk for ever.
