@@ -222,7 +222,7 @@ async fn discover(
         Ok(Listed {
             tools: Some(Err(failure)),
             ..
-        }) if !station.has_tools() => Err(failure),
+        }) if !station.has_tools() => Err(unlisted(failure)),
         Ok(listed) => Ok(listed),
     }
 }
@@ -268,6 +268,16 @@ fn start_timed_out(elapsed: Duration) -> Failure {
     not_sent()
         .with_elapsed(elapsed)
         .with_source("the server was not ready in time")
+}
+
+/// Whatever became of the question, no call was sent.
+fn unlisted(failure: Failure) -> Failure {
+    match failure.class() {
+        Class::Unknown | Class::Timeout => failure
+            .with_class(Class::NotSent)
+            .with_phase(CallPhase::Connect),
+        _ => failure.with_may_have_run(false),
+    }
 }
 
 fn lost_at_start(lost: Lost) -> Failure {

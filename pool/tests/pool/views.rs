@@ -230,3 +230,23 @@ async fn a_server_that_cannot_say_what_it_offers_cannot_be_had() {
     assert_eq!(tools(&lease), ["r", "w", "i"]);
     assert!(lease.tools().stale.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_server_could_not_list_its_tools_was_not_sent() {
+    let (pool, world) = pool();
+    let session = pool.session("s");
+    let lease = session.lease(&server("a")).expect("it is open");
+    for (listing, class) in [
+        (Listing::Garbled, Class::NotSent),
+        (Listing::Fails, Class::Answered),
+    ] {
+        world.plan("a", |plan| plan.lists = [listing].into());
+
+        let failure = call(&lease).await.expect_err("it has no tools");
+
+        assert_eq!(failure.class(), class);
+        assert!(!failure.may_have_run(), "{failure}");
+        assert!(failure.to_string().contains("list"), "{failure}");
+    }
+    assert_eq!(world.last("a").executed(), 0);
+}

@@ -198,6 +198,7 @@ impl FakeLink {
         match listing {
             Listing::Tools(names) => Ok(names.into_iter().map(tool).collect()),
             Listing::Dies => Ok(vec![tool("w")]),
+            Listing::Garbled => Err(Failure::new(Class::Unknown).with_source("no list")),
             Listing::Fails => Err(Failure::new(Class::Answered).with_source("cannot list")),
             Listing::Hangs => std::future::pending().await,
         }

@@ -72,6 +72,8 @@ pub(crate) enum Connecting {
 pub(crate) enum Listing {
     Tools(Vec<&'static str>),
     Fails,
+    /// An answer that is no list.
+    Garbled,
     Hangs,
     /// The connection is lost while it lists, but the answer still comes.
     Dies,
