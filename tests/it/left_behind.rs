@@ -2,8 +2,9 @@
 
 use std::{future::pending, time::Duration};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use steadfast::{Pool, PoolSettings, ServerConfig};
+use steadfast::{ConfigFile, Lease, Pool, PoolSettings, Session};
 use tokio::{
     runtime::{Builder, Runtime},
     time::Instant,
@@ -11,10 +12,12 @@ use tokio::{
 
 use crate::{
     host::Host,
-    support::{Marked, Stage, kill_unseen, secs},
+    marked::{Marked, wrapped},
+    support::{Stage, secs, signal},
 };
 
-/// What is left after this long counts as left behind.
+/// What runs after this long counts as left behind. A server that has to be killed takes 4 s
+/// of it.
 const BOUND: Duration = Duration::from_secs(6);
 
 /// A tree of processes, and how it comes to its end.
@@ -73,67 +76,112 @@ fn scenarios() -> Vec<Scenario> {
     }});
     let escaped = json!({"process": {"helper": {"setsid": true, "ignore_sigterm": true}}});
     let slow = json!({"start": {"never": true}, "process": {"helper": {}}});
+    let slow_again = json!({"later": {"after_starts": 1, "knobs": slow}});
     let both = "sleep 300 &";
     let away = "setsid sleep 300 &";
     vec![
         new("C1 server exits on EOF", json!({}), "", End::Drain),
         new("C2 two helpers", helper.clone(), both, End::Drain),
         new("C3 ignores EOF", deaf, "", End::Drain),
-        new("C4 ignores EOF and TERM, helper", stubborn.clone(), "", End::Drain),
-        new("C5 host killed, helpers", helper.clone(), both, End::HostDies("ready")),
+        new(
+            "C4 ignores EOF and TERM, helper",
+            stubborn.clone(),
+            "",
+            End::Drain,
+        ),
+        new(
+            "C5 host killed, helpers",
+            helper.clone(),
+            both,
+            End::HostDies("ready"),
+        ),
         new("C6 helpers with setsid", escaped.clone(), away, End::Drain),
-        new("C7 server crashed, helpers", escaped.clone(), both, End::Crash),
-        new("host killed during a start", slow, both, End::HostDies("starting")),
-        new("host killed during a call", stubborn.clone(), "", End::HostDies("calling")),
-        new("host killed during a restart", helper, away, End::HostDies("restarting")),
-        new("host killed during a drain", stubborn, both, End::HostDies("draining")),
-        new("host killed, helpers with setsid", escaped, away, End::HostDies("ready")),
+        new(
+            "C7 server crashed, helpers",
+            escaped.clone(),
+            both,
+            End::Crash,
+        ),
+        new(
+            "host killed during a start",
+            slow,
+            both,
+            End::HostDies("starting"),
+        ),
+        new(
+            "host killed during a call",
+            stubborn.clone(),
+            "",
+            End::HostDies("calling"),
+        ),
+        new(
+            "host killed during a restart",
+            slow_again,
+            away,
+            End::HostDies("restarting"),
+        ),
+        new(
+            "host killed during a drain",
+            stubborn,
+            both,
+            End::HostDies("draining"),
+        ),
+        new(
+            "host killed, helpers with setsid",
+            escaped,
+            away,
+            End::HostDies("ready"),
+        ),
     ]
 }
 
 async fn play(scenario: Scenario) -> Row {
     let stage = Stage::enter().await;
     let marked = Marked::new(&stage);
-    let config = wrapped(&stage, &scenario.knobs, scenario.beside);
-    let (before, ended) = match scenario.end {
+    let Scenario {
+        name,
+        knobs,
+        beside,
+        end,
+    } = scenario;
+    let (before, ended, rest) = match end {
         End::HostDies(moment) => {
-            let host = Host::start(&stage, moment, &scenario.knobs, scenario.beside).await;
-            let before = marked.alive().len();
-            let ended = Instant::now();
+            let host = Host::start(&stage, moment, &knobs, beside).await;
+            let (before, ended) = (marked.alive().len(), Instant::now());
             host.is_killed();
-            (before, ended)
+            (before, ended, None)
         }
         End::Drain | End::Crash => {
-            // With the times that users get who set none.
-            let pool = Pool::new(PoolSettings::default()).unwrap();
-            let session = pool.session("a");
-            let _lease = session.acquire(&config).await.unwrap();
-            let before = marked.alive().len();
-            let ended = Instant::now();
-            if matches!(scenario.end, End::Crash) {
-                kill_unseen(stage.started()[0]);
-                marked.gone_within(BOUND).await;
+            let rest = started(&stage, &knobs, beside).await;
+            let (before, ended) = (marked.alive().len(), Instant::now());
+            match end {
+                End::Crash => signal(stage.started()[0], Signal::KILL),
+                _ => drop(rest.0.drain_all(secs(10)).await),
             }
-            pool.drain_all(secs(10)).await;
-            (before, ended)
+            (before, ended, Some(rest))
         }
     };
     marked.gone_within(BOUND).await;
     let took = ended.elapsed();
-    assert!(before >= 2, "{}: only {before} ran", scenario.name);
+    let left = marked.alive();
+    drop(rest);
+    assert!(before >= 2, "{name}: only {before} ran");
     Row {
-        name: scenario.name,
+        name,
         before,
-        left: marked.alive(),
+        left,
         took,
     }
 }
 
-/// A server behind a shell that stays, as `npx` does.
-pub(crate) fn wrapped(stage: &Stage, knobs: &Value, beside: &str) -> ServerConfig {
-    let script = format!("{beside} \"$0\" --probe; exit $?");
-    let probe = env!("CARGO_BIN_EXE_probe");
-    stage.server_with(knobs, json!({"command": "sh", "args": ["-c", script, probe]}))
+/// A pool whose only server runs, with the times that users get who set none.
+async fn started(stage: &Stage, knobs: &Value, beside: &str) -> (Pool, Session, Lease) {
+    let file = json!({"mcpServers": {"probe": wrapped(stage, knobs, beside)}});
+    let servers = ConfigFile::parse(&file.to_string()).into_servers().unwrap();
+    let pool = Pool::new(PoolSettings::default()).unwrap();
+    let session = pool.session("a");
+    let lease = session.acquire(&servers[0]).await.unwrap();
+    (pool, session, lease)
 }
 
 #[test]
@@ -177,7 +225,11 @@ fn i03_the_shutdown_of_a_runtime_leaves_nothing_of_the_pools_its_tasks_own() {
 
     drop(runtime);
 
-    tell("owned by a task at the shutdown of its runtime", &marked, ended);
+    tell(
+        "owned by a task at the shutdown of its runtime",
+        &marked,
+        ended,
+    );
 }
 
 /// What is left 3 s after a kill that had nothing to wait for.
@@ -188,17 +240,13 @@ fn tell(what: &str, marked: &Marked, ended: Instant) {
     assert!(left.is_empty(), "{left:?} are left");
 }
 
-/// A pool and its only server, which ends only when it is killed, and so does what it started.
-async fn stubborn_pool(stage: &Stage) -> (Pool, steadfast::Session, steadfast::Lease) {
+/// A pool whose only server ends only when it is killed, and so does what that started.
+async fn stubborn_pool(stage: &Stage) -> (Pool, Session, Lease) {
     let knobs = json!({"process": {
         "ignore_eof": true, "ignore_sigterm": true,
         "helper": {"ignore_sigterm": true, "setsid": true},
     }});
-    let pool = Pool::new(PoolSettings::default()).unwrap();
-    let session = pool.session("a");
-    let config = wrapped(stage, &knobs, "");
-    let lease = session.acquire(&config).await.unwrap();
-    (pool, session, lease)
+    started(stage, &knobs, "").await
 }
 
 fn enter() -> (Runtime, Stage, Marked) {

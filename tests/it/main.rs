@@ -21,6 +21,12 @@ mod framing;
 #[cfg(target_os = "linux")]
 mod hangs;
 #[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod left_behind;
+#[cfg(target_os = "linux")]
+mod marked;
+#[cfg(target_os = "linux")]
 mod progress;
 #[cfg(target_os = "linux")]
 mod repeats;
