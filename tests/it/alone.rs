@@ -11,7 +11,9 @@
     reason = "the other test binary uses the rest of what they share"
 )]
 
+mod hygiene;
 mod memory;
+mod shared_memory;
 mod support;
 mod thousand;
 mod usage;
