@@ -33,15 +33,15 @@ pub(crate) struct Rules {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    rules: Rules,
-    phase: Phase,
-    era: Era,
-    seats: usize,
-    waiters: usize,
-    calls: usize,
-    idle: Idle,
-    losses: Losses,
-    drained: bool,
+    pub(super) rules: Rules,
+    pub(super) phase: Phase,
+    pub(super) era: Era,
+    pub(super) seats: usize,
+    pub(super) waiters: usize,
+    pub(super) calls: usize,
+    pub(super) idle: Idle,
+    pub(super) losses: Losses,
+    pub(super) drained: bool,
 }
 
 // === impl Machine ===
@@ -117,17 +117,24 @@ impl Machine {
         }
     }
 
-    /// A waiter left. A start that nobody waits for any more is called off: then `true`.
+    /// A waiter left. `true` if it was the last and nobody holds the connection: a start
+    /// is called off, and an idle connection has a deadline from now on.
     pub(crate) fn unwait(&mut self, era: Era) -> bool {
         if era != self.era {
             return false;
         }
         self.waiters = self.waiters.saturating_sub(1);
-        let called_off = self.waiters == 0 && self.phase == Phase::Starting;
-        if called_off {
-            self.phase = Phase::Closing(Why::Abandoned);
+        if self.waiters > 0 {
+            return false;
         }
-        called_off
+        match self.phase {
+            Phase::Starting => {
+                self.phase = Phase::Closing(Why::Abandoned);
+                true
+            }
+            Phase::Active { .. } => self.seats == 0,
+            Phase::Vacant | Phase::Leaving { .. } | Phase::Closing(_) => false,
+        }
     }
 
     /// Somebody needs the connection.
@@ -241,57 +248,7 @@ impl Machine {
             }
         }
     }
-
-    /// All who came so far have nothing to ask for any more. Calls that run may finish
-    /// until `until`; who comes from now on is served once the old connection is gone.
-    pub(crate) fn retire(&mut self, until: Instant) {
-        self.era = self.era.next();
-        self.seats = 0;
-        self.waiters = 0;
-        self.losses.forgive();
-        self.leave(Why::Retired, until);
-    }
-
-    /// Nothing may be started any more, ever. Calls that run may finish until `until`.
-    pub(crate) fn drain(&mut self, until: Instant) {
-        self.drained = true;
-        self.leave(Why::Drained, until);
-    }
-
-    fn leave(&mut self, why: Why, until: Instant) {
-        self.phase = match self.phase {
-            Phase::Active { .. } => Phase::Leaving { why, until },
-            Phase::Leaving { why, until: before } => Phase::Leaving {
-                why,
-                until: before.min(until),
-            },
-            Phase::Starting => Phase::Closing(why),
-            phase @ (Phase::Vacant | Phase::Closing(_)) => phase,
-        };
-    }
-
-    /// When [`tick`](Self::tick) has something to do.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Active { .. } => self.idle.deadline(),
-            Phase::Leaving { until, .. } => Some(until),
-            Phase::Vacant | Phase::Starting | Phase::Closing(_) => None,
-        }
-    }
-
-    /// Closes what was idle for too long, and what was only waiting for its calls.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        let due = self.deadline().is_some_and(|deadline| deadline <= now);
-        match self.phase {
-            Phase::Active { .. } if due => self.phase = Phase::Closing(Why::Idle),
-            Phase::Leaving { why, .. } if due || self.calls == 0 => {
-                self.phase = Phase::Closing(why);
-            }
-            Phase::Active { .. }
-            | Phase::Leaving { .. }
-            | Phase::Vacant
-            | Phase::Starting
-            | Phase::Closing(_) => {}
-        }
-    }
 }
+
+#[cfg(test)]
+mod tests;

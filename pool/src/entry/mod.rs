@@ -1,6 +1,7 @@
 //! One key's connection: who holds it, who waits for it, and its life.
 
 mod checkout;
+mod ends;
 mod idle;
 mod keepalive;
 mod listing;

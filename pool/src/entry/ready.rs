@@ -218,8 +218,8 @@ impl<'a> Waiter<'a> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let called_off = self.station.state().machine.unwait(self.era);
-        if called_off {
+        let changed = self.station.state().machine.unwait(self.era);
+        if changed {
             self.station.turned();
         }
     }
