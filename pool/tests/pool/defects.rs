@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::{
     Connecting, Listing, call, entry, keyed, pool, pool_with, refusal, secs, server, settle, slots,
-    status, timed, tools,
+    status, timed, tools, unpooled,
 };
 
 #[tokio::test(start_paused = true)]
@@ -57,6 +57,28 @@ async fn defect_h2_an_entry_that_nobody_holds_has_a_deadline_from_the_start() {
     assert!(entry(&pool, "a").closes_in.is_some());
     sleep(secs(31)).await;
     assert_eq!(world.alive(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn defect_h2_a_restart_for_nobody_is_not_done_over_and_over() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.start = secs(1));
+    let session = pool.session("s");
+    let config = unpooled("a");
+    let lease = session.acquire(&config).await.expect("it starts");
+
+    // Nobody else will ever come for it, so it is closed as soon as nobody holds it.
+    let (restarted, ()) = join!(pool.restart("a", None), async {
+        settle().await;
+        drop(lease);
+    });
+
+    assert!(restarted[0].restarted);
+    settle().await;
+    assert_eq!(world.starts("a").len(), 2);
+    assert_eq!(world.alive(), 0);
+    assert!(pool.restart("a", None).await.is_empty(), "there is nothing");
+    assert_eq!(world.starts("a").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,6 +222,22 @@ async fn defect_h12_a_connection_that_died_while_it_was_listed_is_never_handed_o
     assert_eq!(status(&pool, "a"), Some(Status::Idle));
     let lease = session.acquire(&server("a")).await.expect("another one");
     call(&lease).await.expect("it works");
+}
+
+#[tokio::test(start_paused = true)]
+async fn defect_h12_a_connection_that_dies_while_its_list_hangs_is_given_up_at_once() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.lists = [Listing::Hangs].into());
+    let session = pool.session("s");
+    let config = server("a");
+
+    let ((took, acquired), ()) = join!(timed(session.acquire(&config)), async {
+        sleep(secs(1)).await;
+        world.last("a").crash();
+    });
+
+    assert_eq!(refusal(acquired), Class::NotSent);
+    assert!(took < secs(2), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,17 @@
 //! Grace, idle allowance, and coming back.
 
+use futures::{future::join_all, join};
+use steadfast_classify::Class;
 use steadfast_pool::Status;
-use tokio::time::{advance, sleep};
+use tokio::{
+    task::yield_now,
+    time::{advance, sleep},
+};
 
-use crate::support::{call, entry, millis, pool, secs, server, settle, status};
+use crate::support::{
+    call, entry, millis, pool, pool_with, refusal, secs, server, settle, slots, slow, spawn_call,
+    status, timed,
+};
 
 #[tokio::test(start_paused = true)]
 async fn sessions_share_one_connection() {
@@ -52,4 +60,126 @@ async fn lease_starts_nothing_until_it_is_called() {
     assert_eq!(world.starts("a").len(), 1);
     advance(millis(1)).await;
     assert_eq!(status(&pool, "a"), Some(Status::Connected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_ended_for_a_connection_that_does_not_end_it() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.deaf = true);
+    let session = pool.session("s");
+    let lease = session.acquire(&server("a")).await.expect("it starts");
+    let sent = spawn_call(&lease, slow(&lease, 60_000));
+    settle().await;
+    world.plan("a", |plan| plan.stuck = true);
+    let queued = spawn_call(&lease, slow(&lease, 60_000));
+    settle().await;
+
+    world.last("a").crash();
+
+    let (took, ended) = timed(async { join!(sent, queued) }).await;
+    assert!(took <= secs(3), "{took:?}");
+    assert_eq!(refusal(ended.0.expect("no panic")), Class::Unknown);
+    assert_eq!(refusal(ended.1.expect("no panic")), Class::NotSent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_takes_the_slot_of_a_server_that_is_being_restarted() {
+    let (pool, _world) = pool_with(slots(1));
+    let session = pool.session("s");
+    let _lease = session.acquire(&server("a")).await.expect("it starts");
+    let other = server("b");
+
+    // Each asks a little later than the one before, so that one of them is in time.
+    let asking = join_all((0..40).map(async |turns| {
+        for _ in 0..turns {
+            yield_now().await;
+        }
+        session.acquire(&other).await
+    }));
+    let (restarted, asked) = join!(pool.restart("a", None), asking);
+
+    assert!(restarted[0].restarted);
+    assert!(
+        asked
+            .into_iter()
+            .all(|lease| refusal(lease) == Class::Rejected)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn race_w69_a_connection_that_is_being_closed_does_not_show_as_connected() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.close = secs(3));
+    let session = pool.session("s");
+    drop(session.acquire(&server("a")).await.expect("it starts"));
+
+    sleep(secs(31)).await;
+
+    assert_eq!(status(&pool, "a"), Some(Status::Closing));
+    assert_eq!(pool.snapshot().total, 0);
+    assert!(world.last("a").is_alive());
+    assert!(entry(&pool, "a").pid.is_some(), "there still is a process");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_a_retired_server_is_another_entry_even_in_a_restart() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.close = secs(1));
+    let session = pool.session("s");
+    let config = server("a");
+    let _lease = session.acquire(&config).await.expect("it starts");
+
+    let (restarted, new) = join!(pool.restart("a", None), async {
+        settle().await;
+        pool.retire("a");
+        session.acquire(&config).await
+    });
+
+    assert!(!restarted[0].restarted);
+    new.expect("it comes back");
+    assert_eq!(entry(&pool, "a").entry_index, Some(1));
+}
+
+#[cfg(feature = "metrics")]
+#[test]
+fn what_happens_to_connections_is_counted() {
+    use crate::support::{Connecting, Numbers};
+
+    let numbers = Numbers::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+
+    metrics::with_local_recorder(&numbers, || {
+        runtime.block_on(async {
+            let (pool, world) = pool_with(slots(1));
+            world.plan("a", |plan| plan.close = secs(60));
+            let session = pool.session("s");
+            let _a = session.acquire(&server("a")).await.expect("it starts");
+            assert_eq!(
+                refusal(session.acquire(&server("b")).await),
+                Class::Rejected
+            );
+            world.last("a").crash();
+            settle().await;
+            assert_eq!(numbers.get("steadfast.pool.connections server=a"), 0);
+            sleep(secs(10)).await;
+            world.plan("b", |plan| plan.starts = [Connecting::fails()].into());
+            assert_eq!(refusal(session.acquire(&server("b")).await), Class::NotSent);
+        });
+    });
+
+    for (name, want) in [
+        ("steadfast.pool.starts server=a outcome=connected", 1),
+        ("steadfast.pool.starts server=b outcome=not_sent", 1),
+        ("steadfast.pool.starts server=b outcome=rejected", 1),
+        ("steadfast.pool.losses server=a", 1),
+        ("steadfast.pool.killed server=a", 1),
+        ("steadfast.pool.slots.refusals", 1),
+        ("steadfast.pool.slots.warnings", 2),
+    ] {
+        assert_eq!(numbers.get(name), want, "{name}: {numbers:?}");
+    }
 }

@@ -5,6 +5,7 @@ mod defects;
 mod drain;
 mod lifecycle;
 mod limits;
+mod model;
 mod races_attach;
 mod races_end;
 mod races_start;

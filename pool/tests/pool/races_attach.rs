@@ -36,6 +36,7 @@ async fn race_v21_6_a_closed_session_sees_nothing_at_once_and_the_others_all() {
 
     one.close();
 
+    assert_eq!(refusal(one.lease(&server("a"))), Class::Rejected);
     assert_eq!(tools(&mine), [""; 0]);
     assert!(mine.prompts().prompts.is_empty() && mine.resources().resources.is_empty());
     assert_eq!(tools(&theirs), ["r", "w", "i"]);

@@ -203,3 +203,6 @@ impl fmt::Debug for McpLink {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

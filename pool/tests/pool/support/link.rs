@@ -147,17 +147,22 @@ impl FakeLink {
     }
 
     async fn until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
+        let deaf = self.world.of(&self.server).deaf;
         tokio::select! {
             biased;
-            over = self.over() => Err(over),
+            over = self.over(), if !deaf => Err(over),
             done = work => Ok(done),
         }
     }
 
     async fn execute(&self, call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
         let gone = |class| Failure::new(class).with_source(Lost::new("the server ended"));
-        if self.over.borrow().is_some() || self.world.of(&self.server).stuck {
+        let plan = self.world.of(&self.server);
+        if self.over.borrow().is_some() || plan.stuck {
             self.over().await;
+            if plan.deaf {
+                std::future::pending::<()>().await;
+            }
             let class = if flight.withdraw() {
                 Class::NotSent
             } else {
@@ -170,8 +175,14 @@ impl FakeLink {
         }
         let mut running = Running::new(self);
         self.state().executed += 1;
-        let ms = call.arguments().and_then(|arguments| arguments.get("ms"));
-        let ms = ms.and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let argument = |name| {
+            call.arguments()
+                .and_then(|arguments| arguments.get(name)?.as_u64())
+        };
+        if let Some(tag) = argument("tag") {
+            self.world.execute(tag);
+        }
+        let ms = argument("ms").unwrap_or(0);
         let worked = self
             .until_over(time::sleep(Duration::from_millis(ms)))
             .await;

@@ -1,6 +1,8 @@
 //! In-memory servers for a pool, on a paused clock.
 
 mod link;
+#[cfg(feature = "metrics")]
+mod numbers;
 mod world;
 
 use std::{future::Future, time::Duration};
@@ -13,6 +15,8 @@ use steadfast_pool::{
 use tokio::{sync::broadcast, task::JoinHandle, time};
 use tower::ServiceExt as _;
 
+#[cfg(feature = "metrics")]
+pub(crate) use numbers::Numbers;
 pub(crate) use world::{Connecting, Listing, World};
 
 /// Long enough for every task to do what it can do without time passing.

@@ -1,8 +1,8 @@
 //! The servers that there are, and what became of them.
 
 use std::{
-    collections::{HashMap, VecDeque},
-    fmt,
+    collections::{BTreeSet, HashMap, VecDeque},
+    fmt, panic,
     sync::{Arc, Mutex, MutexGuard, atomic::AtomicUsize, atomic::Ordering},
     time::Duration,
 };
@@ -30,6 +30,8 @@ struct State {
     links: Vec<Arc<FakeLink>>,
     starts: Vec<(String, Instant)>,
     alive: HashMap<Key, usize>,
+    /// How often calls with these tags were executed.
+    executed: HashMap<u64, usize>,
     connecting: usize,
     most_connecting: usize,
     killed_all: bool,
@@ -54,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) close_hangs: bool,
     /// Whether calls wait in a queue and are not sent.
     pub(crate) stuck: bool,
+    /// Whether calls do not end with their connection.
+    pub(crate) deaf: bool,
     /// Whether it promised to tell when its tools change.
     pub(crate) announces: bool,
     /// Whether it does not answer a ping.
@@ -63,6 +67,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug)]
 pub(crate) enum Connecting {
     Good,
+    Slow(Duration),
     Fails(Failure),
     Hangs,
     Panics,
@@ -125,6 +130,32 @@ impl World {
         self.state().alive.values().sum()
     }
 
+    /// The servers of which something lives.
+    pub(crate) fn alive_names(&self) -> BTreeSet<String> {
+        let state = self.state();
+        let alive = state.alive.iter().filter(|(_, alive)| **alive > 0);
+        alive.map(|(key, _)| key.name().to_string()).collect()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
+    }
+
+    pub(super) fn execute(&self, tag: u64) {
+        *self.state().executed.entry(tag).or_default() += 1;
+    }
+
+    /// How often the call with this tag was executed.
+    pub(crate) fn executed(&self, tag: u64) -> usize {
+        self.state().executed.get(&tag).copied().unwrap_or(0)
+    }
+
+    /// Lets go of everything: its connections point back here.
+    pub(crate) fn forget(&self) {
+        let links = std::mem::take(&mut self.state().links);
+        drop(links);
+    }
+
     /// How many starts were under way at once, at most.
     pub(crate) fn most_connecting(&self) -> usize {
         self.state().most_connecting
@@ -136,7 +167,7 @@ impl World {
 
     #[track_caller]
     pub(crate) fn check(&self) {
-        let violations = self.state().violations.clone();
+        let violations = self.violations();
         assert!(violations.is_empty(), "{violations:?}");
     }
 
@@ -188,9 +219,11 @@ impl World {
         time::sleep(delay).await;
         match how {
             Connecting::Good => {}
+            Connecting::Slow(longer) => time::sleep(longer).await,
             Connecting::Fails(failure) => return Err(failure),
             Connecting::Hangs => std::future::pending().await,
-            Connecting::Panics => panic!("a connector that panics"),
+            // Without the noise of the panic hook.
+            Connecting::Panics => panic::resume_unwind(Box::new("a connector that panics")),
         }
         let link = Arc::new(FakeLink::new(number, name, self.clone(), alive));
         self.state().links.push(Arc::clone(&link));
@@ -211,12 +244,9 @@ impl Connect for World {
         self.clone().start(config.clone()).boxed()
     }
 
+    /// Only remembers it: the pool has to kill each connection by itself as well.
     fn kill_all(&self) {
         self.state().killed_all = true;
-        let links = self.state().links.clone();
-        for link in links {
-            link.kill();
-        }
     }
 }
 
@@ -232,6 +262,7 @@ impl Default for Plan {
             close: Duration::ZERO,
             close_hangs: false,
             stuck: false,
+            deaf: false,
             announces: false,
             mute: false,
         }

@@ -1,0 +1,67 @@
+//! Our wire and `rmcp` against a scripted server in memory, on a paused clock.
+
+mod calls;
+mod lists;
+mod script;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::{BoxFuture, FutureExt as _};
+use rmcp::{
+    ServiceExt as _,
+    model::{ClientCapabilities, ClientConfig, Implementation},
+};
+use serde_json::{Value, json};
+use tokio::{io, time::Instant};
+
+use super::McpLink;
+use crate::{
+    Connect, Link, Pool, PoolSettings, ServerConfig,
+    process::Grace,
+    wire::{Framing, Wire},
+};
+use script::Script;
+
+/// Makes connections to one scripted server.
+#[derive(Debug)]
+struct Scripted(Script);
+
+impl Connect for Scripted {
+    fn connect(
+        &self,
+        _: &ServerConfig,
+        _: Instant,
+    ) -> BoxFuture<'static, Result<Arc<dyn Link>, steadfast_classify::Failure>> {
+        let script = self.0.clone();
+        async move { Ok(connect(&script).await as Arc<dyn Link>) }.boxed()
+    }
+}
+
+async fn connect(script: &Script) -> Arc<McpLink> {
+    let (ours, theirs) = io::duplex(64 * 1024);
+    script.serve(theirs);
+    let (output, input) = io::split(ours);
+    let (wire, tasks, transport) = Wire::start(output, input, Framing::new(1 << 20));
+    let us = Implementation::new("test", "1");
+    let client = ClientConfig::new(ClientCapabilities::default(), us);
+    let running = client.serve(transport).await.expect("a handshake");
+    McpLink::new(running, wire, tasks, None, Grace::default())
+}
+
+fn pool(script: &Script) -> Pool {
+    let connector = Scripted(script.clone());
+    Pool::with_connector(PoolSettings::default(), connector).expect("sensible settings")
+}
+
+fn server() -> ServerConfig {
+    let config = ServerConfig::stdio("scripted", "none");
+    config.build().expect("a good configuration")
+}
+
+fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
