@@ -38,6 +38,12 @@
 //! # }
 //! ```
 //!
+//! # Observation
+//!
+//! Where a failure is judged, [`ClassifyLayer`] records `error.type` (the class),
+//! `steadfast.phase` and `steadfast.origin` on the current `tracing` span, as far as that
+//! declares them.
+//!
 //! # Features
 //!
 //! - `http`: [`Call`] for `http::Request`, and a classification of responses.
