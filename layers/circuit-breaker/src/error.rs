@@ -125,7 +125,9 @@ impl CircuitOpen {
     }
 
     pub(crate) fn into_failure(self) -> Failure {
-        let retry_in = self.retry_in;
+        // A probe that is out mostly ends long before its lease: nobody should be told to stay
+        // away for that long.
+        let retry_in = self.retry_in.filter(|_| self.state != State::HalfOpen);
         let mut failure = Failure::new(Class::Rejected)
             .with_layer("circuit breaker")
             .with_source(self);

@@ -179,7 +179,7 @@ async fn a_rejection_says_it_in_one_line() {
     assert_eq!(
         circuit.rejected().to_string(),
         "call: rejected before sending: circuit \"server\" is half open, and its probe is \
-         out: too many failures in a row (timeout); try again in 90.0s",
+         out: too many failures in a row (timeout)",
     );
 
     circuit.breaker().isolate();

@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use steadfast_circuit_breaker::{OpenFor, Settings, State};
+use steadfast_circuit_breaker::{CircuitOpen, OpenFor, Settings, State};
 use steadfast_classify::Class;
 use support::{Circuit, Running, failure};
 use tokio::time::{Duration, advance};
@@ -262,7 +262,10 @@ async fn play(rules: Rules, events: Vec<Event>) {
         match event {
             Event::Begin => match (account.begin(), circuit.begin()) {
                 (Some(call), Ok(response)) => running.push((call, response)),
-                (None, Err(away)) => assert_eq!(away.retry_in(), account.retry_in()),
+                (None, Err(away)) => {
+                    let open: &CircuitOpen = away.find_source().expect("a circuit turned it away");
+                    assert_eq!(open.retry_in(), account.retry_in());
+                }
                 (want, got) => panic!("{want:?}, but it passes: {}", got.is_ok()),
             },
             Event::End(..) if running.is_empty() => {}
