@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match stack.layer(lease).oneshot(call).await {
         Ok(answer) => println!("done: {:?}", answer.value.content),
         Err(failure) if failure.may_have_run() => println!("look whether it was done: {failure}"),
-        Err(failure) => println!("not done, it can be tried again: {failure}"),
+        Err(failure) => println!("not done: {failure}"),
     }
     pool.drain_all(Duration::from_secs(10)).await;
     Ok(())

@@ -45,6 +45,41 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Per call and per server
+//!
+//! What a call brings along goes before what the stack says: each of its
+//! [`Limits`](steadfast_classify::Limits) replaces a time limit or the number of retries,
+//! and its effect decides what may be repeated. A tool call that a lease made brings what
+//! the configuration says of its server and its tool, and what is set on the call itself
+//! goes before that.
+//!
+//! What counts or remembers is a stack's own: circuits, budgets, kept answers. A server
+//! that needs other settings of these gets a stack of its own, and what the two are to
+//! share is a handle that both are given:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use steadfast::{Call, Class, Failure, Stack, budget::{Global, Limit}};
+//! # use steadfast::circuit_breaker::{OpenFor, Settings};
+//! # use tower::{Layer, ServiceExt, service_fn};
+//! # #[derive(Clone)] struct Ping;
+//! # impl Call for Ping {}
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = service_fn(|_: Ping| async { Ok::<_, Failure>("pong") });
+//! let all = Global::new(Limit::new("all calls", "1/h".parse()?));
+//! let usual = Stack::new("shop").with_admission(all.clone()).build()?;
+//! // This one takes five minutes to start.
+//! let slow = Settings::new().with_open_for(OpenFor::fixed(Duration::from_secs(300)));
+//! let batch = Stack::new("batch").with_breaker("batch", slow).with_admission(all).build()?;
+//!
+//! usual.layer(server).oneshot(Ping).await?;
+//! let second = batch.layer(server).oneshot(Ping).await.unwrap_err();
+//! assert_eq!(second.class(), Class::Rejected);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
