@@ -155,7 +155,6 @@ const fn refused_unread(code: ErrorCode) -> bool {
             | ErrorCode::HEADER_MISMATCH
             | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
             | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
-            | ErrorCode::RESOURCE_NOT_FOUND
     )
 }
 
