@@ -188,7 +188,8 @@ async fn started(stage: &Stage, knobs: &Value, beside: &str) -> (Pool, Session, 
 fn i03_a_pool_dropped_outside_any_runtime_leaves_nothing() {
     let (_watch, stage, marked) = enter();
     let runtime = runtime();
-    let pool = runtime.block_on(stubborn_pool(&stage));
+    // A session does not keep a pool alive.
+    let (pool, _session, _lease) = runtime.block_on(stubborn_pool(&stage));
 
     assert!(marked.alive().len() >= 3, "{:?}", marked.alive());
     let ended = Instant::now();
@@ -201,7 +202,8 @@ fn i03_a_pool_dropped_outside_any_runtime_leaves_nothing() {
 fn i03_a_pool_that_outlives_its_runtime_leaves_nothing() {
     let (_watch, stage, marked) = enter();
     let runtime = runtime();
-    let pool = runtime.block_on(stubborn_pool(&stage));
+    // A session does not keep a pool alive.
+    let (pool, _session, _lease) = runtime.block_on(stubborn_pool(&stage));
     assert!(marked.alive().len() >= 3, "{:?}", marked.alive());
     let ended = Instant::now();
     drop(runtime);
@@ -215,7 +217,8 @@ fn i03_a_pool_that_outlives_its_runtime_leaves_nothing() {
 fn i03_the_shutdown_of_a_runtime_leaves_nothing_of_the_pools_its_tasks_own() {
     let (_watch, stage, marked) = enter();
     let runtime = runtime();
-    let pool = runtime.block_on(stubborn_pool(&stage));
+    // A session does not keep a pool alive.
+    let (pool, _session, _lease) = runtime.block_on(stubborn_pool(&stage));
     runtime.spawn(async move {
         let _pool = pool;
         pending::<()>().await;
