@@ -5,8 +5,8 @@
 //! cargo bench --bench overhead
 //! ```
 //!
-//! Prints nanoseconds per call, the best of several rounds, and what it is above the bare
-//! service.
+//! Prints nanoseconds per call, the best of many rounds, and what it is above the bare
+//! service; `inf` where two threads never ran at the same time.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use std::{
     future::{Future, poll_fn},
     hint::black_box,
     pin::Pin,
-    sync::Barrier,
+    sync::atomic::{AtomicUsize, Ordering},
     task::{Context, Poll},
     thread,
     time::{Duration, Instant},
@@ -34,8 +34,13 @@ use steadfast::{
 };
 use tower::{Layer, Service};
 
-const CALLS: u32 = 200_000;
-const ROUNDS: usize = 7;
+/// Calls per round and thread: few, so that some rounds are not interrupted however busy
+/// the machine is.
+const CALLS: u32 = 2_500;
+const ROUNDS: usize = 200;
+/// The part of a round in which all its threads have to have run, for it to say anything
+/// about what they cost each other.
+const TOGETHER: f64 = 0.9;
 
 #[derive(Clone)]
 struct Request {
@@ -99,11 +104,33 @@ impl Future for Answer {
     }
 }
 
-/// What is measured: a name and a way to measure it over an [`Echo`].
+/// When a thread began and ended.
+type Span = (Instant, Instant);
+
+/// The ways in which a subject is measured: is it pending once, on how many threads.
+const WAYS: [(bool, usize); 4] = [(false, 1), (false, 2), (true, 1), (true, 2)];
+
+/// What is measured: a name, one round over an [`Echo`], and the best so far of each way.
 struct Subject {
     name: &'static str,
     tracked: bool,
-    measure: Box<dyn Fn(Echo, CallContext, usize) -> f64>,
+    round: Box<dyn Fn(Echo, CallContext, usize) -> f64>,
+    best: [f64; WAYS.len()],
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn run(&mut self) {
+        let context = match self.tracked {
+            true => CallContext::tracked(),
+            false => CallContext::new(),
+        };
+        for (best, (pending_once, threads)) in self.best.iter_mut().zip(WAYS) {
+            let taken = (self.round)(Echo { pending_once }, context.clone(), threads);
+            *best = best.min(taken);
+        }
+    }
 }
 
 fn subject<L, S>(name: &'static str, layer: L) -> Subject
@@ -115,12 +142,12 @@ where
     Subject {
         name,
         tracked: false,
-        measure: Box::new(move |echo, context, threads| {
+        round: Box::new(move |echo, context, threads| {
             // One clone for each thread: they share what the layers share.
             let service = layer.layer(echo);
-            let services: Vec<S> = (0..threads).map(|_| service.clone()).collect();
-            best(&services, &context)
+            round((0..threads).map(|_| service.clone()).collect(), &context)
         }),
+        best: [f64::INFINITY; WAYS.len()],
     }
 }
 
@@ -167,52 +194,35 @@ fn subjects() -> Vec<Subject> {
 }
 
 fn main() {
+    let mut subjects = subjects();
+    // They take turns, so that a busy machine slows them alike.
+    for _ in 0..ROUNDS {
+        subjects.iter_mut().for_each(Subject::run);
+    }
     println!("ns per call, in parentheses above bare");
     println!(
         "{:<22} {:>15} {:>15} {:>15} {:>15}",
         "", "ready, 1 thread", "2 threads", "pending, 1 thr.", "2 threads"
     );
-    let mut bare: Option<Vec<f64>> = None;
-    for subject in subjects() {
-        let context = match subject.tracked {
-            true => CallContext::tracked(),
-            false => CallContext::new(),
-        };
-        let cells = [(false, 1), (false, 2), (true, 1), (true, 2)];
-        let taken: Vec<f64> = cells
-            .into_iter()
-            .map(|(pending_once, threads)| {
-                (subject.measure)(Echo { pending_once }, context.clone(), threads)
-            })
-            .collect();
-        let base = bare.get_or_insert_with(|| taken.clone());
+    let bare = subjects[0].best;
+    for subject in subjects {
         print!("{:<22}", subject.name);
-        for (taken, base) in taken.iter().zip(base.iter()) {
-            print!(" {taken:>7.0} ({:>+5.0})", taken - base);
+        for (taken, bare) in subject.best.iter().zip(bare) {
+            print!(" {taken:>7.0} ({:>+5.0})", taken - bare);
         }
         println!();
     }
 }
 
-/// Nanoseconds per call and thread, the best of several rounds.
-fn best<S>(services: &[S], context: &CallContext) -> f64
-where
-    S: Service<Request> + Clone + Send,
-    S::Error: std::fmt::Debug,
-{
-    (0..ROUNDS)
-        .map(|_| round(services.to_vec(), context))
-        .fold(f64::INFINITY, f64::min)
-}
-
+/// Nanoseconds per call and thread in one round.
 fn round<S>(services: Vec<S>, context: &CallContext) -> f64
 where
     S: Service<Request> + Send,
     S::Error: std::fmt::Debug,
 {
-    let start = Barrier::new(services.len());
-    let start = &start;
-    thread::scope(|scope| {
+    let count = services.len();
+    let missing = &AtomicUsize::new(count);
+    let spans: Vec<Span> = thread::scope(|scope| {
         let threads: Vec<_> = services
             .into_iter()
             .enumerate()
@@ -221,19 +231,28 @@ where
                     session: session as u64,
                     context: context.clone(),
                 };
-                scope.spawn(move || {
-                    start.wait();
-                    drive(service, &request)
-                })
+                scope.spawn(move || drive(service, &request, missing))
             })
             .collect();
-        let count = threads.len();
-        let sum: f64 = threads.into_iter().map(|it| it.join().unwrap()).sum();
-        sum / count as f64
-    })
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    if overlap(&spans) < TOGETHER {
+        return f64::INFINITY;
+    }
+    let sum: Duration = spans.iter().map(|(begun, ended)| *ended - *begun).sum();
+    sum.as_nanos() as f64 / (count as f64 * f64::from(CALLS))
 }
 
-fn drive<S>(mut service: S, request: &Request) -> f64
+/// Which part of the time that any of them took, all of them took together.
+fn overlap(spans: &[Span]) -> f64 {
+    let first = spans.iter().map(|(begun, _)| *begun);
+    let last = spans.iter().map(|(_, ended)| *ended);
+    let any = last.clone().max().unwrap() - first.clone().min().unwrap();
+    let all = last.min().unwrap() - first.max().unwrap();
+    all.div_duration_f64(any)
+}
+
+fn drive<S>(mut service: S, request: &Request, missing: &AtomicUsize) -> Span
 where
     S: Service<Request>,
     S::Error: std::fmt::Debug,
@@ -243,11 +262,25 @@ where
         .build()
         .unwrap();
     runtime.block_on(async {
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            poll_fn(|cx| service.poll_ready(cx)).await.unwrap();
-            black_box(service.call(black_box(request.clone())).await.is_ok());
+        call(&mut service, request, CALLS / 10).await;
+        missing.fetch_sub(1, Ordering::Relaxed);
+        // Goes on until all are here, since waking up takes longer than a round.
+        while missing.load(Ordering::Relaxed) > 0 {
+            call(&mut service, request, CALLS / 10).await;
         }
-        begun.elapsed().as_nanos() as f64 / f64::from(CALLS)
+        let begun = Instant::now();
+        call(&mut service, request, CALLS).await;
+        (begun, Instant::now())
     })
+}
+
+async fn call<S>(service: &mut S, request: &Request, calls: u32)
+where
+    S: Service<Request>,
+    S::Error: std::fmt::Debug,
+{
+    for _ in 0..calls {
+        poll_fn(|cx| service.poll_ready(cx)).await.unwrap();
+        black_box(service.call(black_box(request.clone())).await.is_ok());
+    }
 }

@@ -15,9 +15,9 @@ use crate::{allocations, echo::Numbered};
 
 /// Calls per round and thread: few, so that some rounds are not interrupted however busy
 /// the machine is.
-const CALLS: u32 = 10_000;
+const CALLS: u32 = 2_500;
 /// Calls after which everything that is made once has been made.
-const WARM_UP: u32 = 500;
+const WARM_UP: u32 = 250;
 /// The part of a round in which all its threads have to have run, for it to say anything
 /// about what they cost each other.
 const TOGETHER: f64 = 0.9;
