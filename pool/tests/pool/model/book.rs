@@ -54,6 +54,9 @@ impl Model {
     }
 
     pub(crate) fn retire(&mut self, name: &'static str) {
+        // What calls still run on goes on until they are done, and whoever asks anew waits
+        // for that within a bound of its own.
+        self.troubled.insert(name);
         *self.eras.entry(name).or_default() += 1;
     }
 
