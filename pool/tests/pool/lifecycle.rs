@@ -1,16 +1,17 @@
 //! Grace, idle allowance, and coming back.
 
 use futures::{future::join_all, join};
+use rmcp::model::ReadResourceRequestParams;
 use steadfast_classify::Class;
-use steadfast_pool::Status;
+use steadfast_pool::{PoolEvent, Status};
 use tokio::{
     task::yield_now,
-    time::{advance, sleep},
+    time::{advance, sleep, timeout},
 };
 
 use crate::support::{
     call, entry, millis, pool, pool_with, refusal, secs, server, settle, slots, slow, spawn_call,
-    status, timed,
+    status, timed, unpooled,
 };
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +77,8 @@ async fn a_call_is_ended_for_a_connection_that_does_not_end_it() {
 
     world.last("a").crash();
 
-    let (took, ended) = timed(async { join!(sent, queued) }).await;
-    assert!(took <= secs(3), "{took:?}");
+    let ended = timeout(secs(3), async { join!(sent, queued) }).await;
+    let ended = ended.expect("nobody waits for ever");
     assert_eq!(refusal(ended.0.expect("no panic")), Class::Unknown);
     assert_eq!(refusal(ended.1.expect("no panic")), Class::NotSent);
 }
@@ -182,4 +183,68 @@ fn what_happens_to_connections_is_counted() {
     ] {
         assert_eq!(numbers.get(name), want, "{name}: {numbers:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_hear_of_a_loss_share_one_replacement() {
+    let (pool, world) = pool();
+    let mut events = pool.events();
+    let (one, other) = (pool.session("one"), pool.session("other"));
+    let config = server("a");
+    let leases = [
+        one.acquire(&config).await.expect("it starts"),
+        other.acquire(&config).await.expect("it is there"),
+    ];
+    world.plan("a", |plan| plan.close = secs(1));
+    world.last("a").crash();
+
+    // Asked for from within what hears of it.
+    let heard = async {
+        while !matches!(events.recv().await, Ok(PoolEvent::Failed { .. })) {}
+        one.acquire(&config).await
+    };
+    let (heard, called) = join!(heard, async {
+        settle().await;
+        join_all(leases.iter().map(call)).await
+    });
+
+    heard.expect("it comes back");
+    assert!(called.iter().all(Result::is_ok), "{called:?}");
+    assert_eq!(world.starts("a").len(), 2);
+    world.check();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_does_not_wait_for_the_end_of_another_ones_own_connection() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.close = secs(3));
+    let (one, other) = (pool.session("one"), pool.session("other"));
+    let config = unpooled("a");
+    drop(one.acquire(&config).await.expect("it starts"));
+    settle().await;
+
+    let (mine, theirs) = join!(timed(one.acquire(&config)), timed(other.acquire(&config)));
+
+    mine.1.expect("it starts anew");
+    theirs.1.expect("it starts");
+    assert!(theirs.0 <= millis(1), "{:?}", theirs.0);
+    assert!(mine.0 > secs(2), "{:?}", mine.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn race_r24_t19_a_resource_asked_for_after_a_loss_comes_from_the_next_connection() {
+    let (pool, world) = pool();
+    world.plan("a", |plan| plan.close = secs(1));
+    let session = pool.session("s");
+    let lease = session.acquire(&server("a")).await.expect("it starts");
+    world.last("a").crash();
+    settle().await;
+
+    let resource = ReadResourceRequestParams::new("file:///w");
+    lease
+        .read_resource(resource)
+        .await
+        .expect("it waits for it");
+
+    assert_eq!(world.links("a").len(), 2);
 }

@@ -45,6 +45,23 @@ async fn calls_beyond_the_limit_wait_unsent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_first_who_holds_a_server_says_how_many_calls_may_run() {
+    let (pool, world) = pool();
+    let session = pool.session("s");
+    for (limit, want) in [(2, 2), (1, 1)] {
+        let lease = session.acquire(&narrow(limit)).await.expect("it starts");
+        let second = session.acquire(&narrow(9)).await.expect("it is there");
+        let _calls: Vec<_> = (0..5)
+            .map(|_| spawn_call(&second, slow(&second, 1_000)))
+            .collect();
+        settle().await;
+        assert_eq!(world.last("a").executed(), want);
+        drop((lease, second));
+        sleep(secs(60)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn http_has_a_limit_by_default_and_programs_have_none() {
     let (pool, world) = pool();
     let session = pool.session("s");
@@ -62,6 +79,7 @@ async fn http_has_a_limit_by_default_and_programs_have_none() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waited_for_a_place_does_not_go_to_a_dead_connection() {
     let (pool, world) = pool();
+    world.plan("a", |plan| plan.close = secs(3));
     let session = pool.session("s");
     let lease = session.acquire(&narrow(1)).await.expect("it starts");
     let first = spawn_call(&lease, slow(&lease, 60_000));

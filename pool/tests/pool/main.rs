@@ -11,4 +11,5 @@ mod races_end;
 mod races_start;
 mod runtimes;
 mod support;
+mod threads;
 mod views;
