@@ -3,7 +3,7 @@
 use futures::{future::join_all, join};
 use rmcp::model::ReadResourceRequestParams;
 use steadfast_classify::Class;
-use steadfast_pool::{PoolEvent, Status};
+use steadfast_pool::{PoolEvent, ServerConfig, Status};
 use tokio::{
     task::yield_now,
     time::{advance, sleep, timeout},
@@ -139,6 +139,51 @@ async fn what_comes_after_a_retired_server_is_another_entry_even_in_a_restart() 
     assert!(!restarted[0].restarted);
     new.expect("it comes back");
     assert_eq!(entry(&pool, "a").entry_index, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_must_not_share_does_not_share() {
+    let (pool, world) = pool();
+    let plain = pool.session("plain");
+    let (red, blue) = ("red", "blue");
+    let tagged = [red, red, blue].map(|tag| pool.session(tag).with_isolation(tag));
+    let mut leases = vec![plain.acquire(&server("a")).await.expect("it starts")];
+    for session in &tagged {
+        leases.push(session.acquire(&server("a")).await.expect("it starts"));
+    }
+    assert_eq!(world.links("a").len(), 3, "plain, red and blue");
+
+    let stateful = ServerConfig::stdio("b", "fake").shared(false);
+    let stateful = stateful.build().expect("a good configuration");
+    for session in [&plain, &plain, &tagged[0]] {
+        leases.push(session.acquire(&stateful).await.expect("it starts"));
+    }
+    assert_eq!(world.links("b").len(), 2, "one for each session");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_plain_data_of_a_known_shape() {
+    let (pool, _world) = pool_with(slots(4));
+    let session = pool.session("s");
+    drop(session.acquire(&server("a")).await.expect("it starts"));
+
+    let json = serde_json::to_value(pool.snapshot()).expect("it is plain data");
+
+    let want = serde_json::json!({
+        "total": 1,
+        "subprocessCount": 1,
+        "slots": 1,
+        "servers": { "a": { "entryCount": 1, "entrySummary": [{
+            "entryIndex": 0,
+            "refs": 0,
+            "status": "connected",
+            "pid": 0,
+            "inFlight": 0,
+            "restarts": 0,
+            "closesInMs": 30_000,
+        }]}},
+    });
+    assert_eq!(json, want);
 }
 
 #[cfg(feature = "metrics")]
