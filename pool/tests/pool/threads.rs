@@ -86,6 +86,10 @@ async fn agent(pool: Pool, world: World, seed: u64) {
         let session = Arc::new(pool.session(format!("{seed}-{turn}")));
         let config = &configs[usize::try_from(dice.roll(4)).expect("small")];
         let closing = (dice.roll(8) == 0).then(|| tokio::spawn(close(Arc::clone(&session))));
+        // Those who come meet those that are just being started.
+        for _ in 0..50 {
+            drop(session.lease(config));
+        }
         if let Ok(lease) = session.acquire(config).await {
             for _ in 0..dice.roll(4) {
                 check(call(&lease).await.map(drop));
