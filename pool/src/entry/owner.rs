@@ -103,15 +103,13 @@ impl Owner {
         let begun = Instant::now();
         let by = after(begun, station.start_limit(config));
         station.began(begun, by);
-        let connect = station.pool().connector().connect(config, by);
         let link = tokio::select! {
             biased;
             // Dropped, it ends what it has started.
             () = &mut called_off => return Made::CalledOff,
-            connected = timeout_at(after(by, SLACK), connect) => match connected {
-                Ok(Ok(link)) => link,
-                Ok(Err(failure)) => return Made::Failed(failure),
-                Err(_) => return Made::Failed(start_timed_out(begun.elapsed())),
+            connected = connect(&station, config, begun, by) => match connected {
+                Ok(link) => link,
+                Err(failure) => return Made::Failed(failure),
             },
         };
         // From here on it is ended with the owner.
@@ -121,17 +119,13 @@ impl Owner {
             () = &mut called_off => None,
             listed = discover(&station, &link, begun, by) => Some(listed),
         };
-        match listed {
-            Some(Ok(listed)) => Made::Connected(link, listed),
-            Some(Err(failure)) => {
-                self.end(link, HURRY).await;
-                Made::Failed(failure)
-            }
-            None => {
-                self.end(link, HURRY).await;
-                Made::CalledOff
-            }
-        }
+        let ended = match listed {
+            Some(Ok(listed)) => return Made::Connected(link, listed),
+            Some(Err(failure)) => Made::Failed(failure),
+            None => Made::CalledOff,
+        };
+        self.end(link, HURRY).await;
+        ended
     }
 
     /// Returns once the connection is to be closed, for whatever reason.
@@ -196,6 +190,19 @@ impl Drop for Owner {
             link.kill();
         }
         self.station.vanished(self.entry.as_ref());
+    }
+}
+
+async fn connect(
+    station: &Station,
+    config: &ServerConfig,
+    begun: Instant,
+    by: Instant,
+) -> Result<Arc<dyn Link>, Failure> {
+    let connect = station.pool().connector().connect(config, by);
+    match timeout_at(after(by, SLACK), connect).await {
+        Ok(connected) => connected,
+        Err(_) => Err(start_timed_out(begun.elapsed())),
     }
 }
 

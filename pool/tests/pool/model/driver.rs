@@ -212,7 +212,7 @@ impl Driver {
     }
 
     fn plan(&mut self, server: Server, start: Start) {
-        if start != Start::Slow {
+        if !matches!(start, Start::Slow | Start::ListsSlowly) {
             self.model.trouble(server.name());
         }
         self.world.plan(server.name(), |plan| {
@@ -222,12 +222,13 @@ impl Driver {
                 Start::Missing => Connecting::missing(),
                 Start::Hangs => Connecting::Hangs,
                 Start::Panics => Connecting::Panics,
-                Start::CannotList | Start::DiesListing => Connecting::Good,
+                Start::CannotList | Start::DiesListing | Start::ListsSlowly => Connecting::Good,
             };
             plan.starts.push_back(next);
             match start {
                 Start::CannotList => plan.lists = [Listing::Fails, Listing::default()].into(),
                 Start::DiesListing => plan.lists = [Listing::Dies, Listing::default()].into(),
+                Start::ListsSlowly => plan.list = secs(1),
                 _ => {}
             }
         });

@@ -46,6 +46,8 @@ pub(crate) enum Start {
     Panics,
     CannotList,
     DiesListing,
+    /// From then on.
+    ListsSlowly,
 }
 
 // === impl Server ===
@@ -81,6 +83,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         Start::Panics,
         Start::CannotList,
         Start::DiesListing,
+        Start::ListsSlowly,
     ]);
     let name = || prop::sample::select(vec!["a", "b", "own"]);
     prop_oneof![

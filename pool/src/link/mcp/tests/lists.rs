@@ -171,45 +171,42 @@ async fn a_list_beside_the_tools_that_hangs_does_not_hold_up_the_start() {
     assert!(lease.prompts().stale.is_some());
 }
 
-#[tokio::test(start_paused = true)]
-async fn each_changed_list_is_asked_for_anew_and_no_other() {
+/// A server with one of each, whose call says that two of its lists have changed.
+fn changing() -> Script {
     let capabilities = json!({"tools": {}, "prompts": {}, "resources": {}});
-    let script = Script::new(capabilities, |method, _| {
+    Script::new(capabilities, |method, _| {
+        let news = |list| json!({"method": format!("notifications/{list}/list_changed")});
         let answer = match method {
             "tools/list" => json!({"tools": [tool("w")]}),
             "prompts/list" => json!({"prompts": [{"name": "ask"}]}),
             "resources/list" => json!({"resources": []}),
             "resources/templates/list" => json!({"resourceTemplates": []}),
             "tools/call" => {
-                let news = |list| json!({"method": format!("notifications/{list}/list_changed")});
-                return vec![
-                    (millis(0), news("prompts")),
-                    (millis(0), news("resources")),
-                    (millis(1), json!({"content": []})),
-                ];
+                let answers = [news("prompts"), news("resources"), json!({"content": []})];
+                return answers.map(|answer| (millis(0), answer)).to_vec();
             }
             _ => return Vec::new(),
         };
         vec![(millis(0), answer)]
-    });
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_changed_list_is_asked_for_anew_and_no_other() {
+    let script = changing();
     let pool = pool(&script);
     let session = pool.session("s");
     let lease = session.acquire(&server()).await.expect("it starts");
 
     let call = lease.tool("w");
-    tower::ServiceExt::oneshot(lease.clone(), call)
-        .await
-        .expect("it works");
+    let called = tower::ServiceExt::oneshot(lease.clone(), call);
+    called.await.expect("it works");
     sleep(millis(500)).await;
 
     let asked = |method: &str| -> usize { script.received(method).len() };
     assert_eq!((asked("tools/list"), asked("prompts/list")), (1, 2));
-    assert_eq!(
-        (asked("resources/list"), asked("resources/templates/list")),
-        (2, 2)
-    );
-    assert_eq!(
-        (lease.prompts().generation, lease.tools().generation),
-        (2, 1)
-    );
+    let resources = (asked("resources/list"), asked("resources/templates/list"));
+    assert_eq!(resources, (2, 2));
+    let generations = (lease.prompts().generation, lease.tools().generation);
+    assert_eq!(generations, (2, 1));
 }
