@@ -42,10 +42,17 @@ pub(crate) fn kill_unseen(pid: u32) {
 /// Returns when it is dead, before anything else in this runtime has noticed.
 pub(crate) fn wait_unseen(pid: u32) {
     let end = Instant::now() + SOON;
-    while state_and_parent(pid).is_some_and(|(state, _)| state != "Z") {
+    while !is_dead(pid) {
         assert!(Instant::now() < end, "process {pid} lives on");
         std::hint::spin_loop();
     }
+}
+
+/// Whether all of its threads have ended. The first may lie there as a zombie while another
+/// still holds the pipes open, and what is written to them then was delivered to nobody.
+fn is_dead(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    threads <= 1 && state_and_parent(pid).is_none_or(|(state, _)| state == "Z")
 }
 
 /// Whether a probe runs under this pid, or lies unburied. One whose parent is process 1 is
