@@ -7,9 +7,13 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::{GetMeta, JsonRpcError, JsonRpcMessage, ProgressToken, RequestId, ServerNotification},
+    model::{
+        GetExtensions as _, GetMeta, JsonRpcError, JsonRpcMessage, ProgressToken, RequestId,
+        ServerNotification,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
+use steadfast_classify::Failure;
 
 use super::{
     Trace, Traffic, WireClosed,
@@ -34,6 +38,8 @@ pub(crate) struct Exchange {
     /// How many answers to the server wait in the outbox.
     answers: usize,
     traffic: Traffic,
+    /// What became of a request that no call made.
+    refusal: Option<Failure>,
     closed: bool,
 }
 
@@ -180,8 +186,14 @@ impl Exchange {
     }
 
     /// Takes a message of the server: marks the flight it belongs to, and drops what
-    /// belongs to none.
-    pub(crate) fn receive(&mut self, message: Rx) -> Incoming {
+    /// belongs to none. A question that came `within` the answers to a request is about
+    /// that request, and carries its trace.
+    pub(crate) fn receive(&mut self, mut message: Rx, within: Option<&RequestId>) -> Incoming {
+        if let JsonRpcMessage::Request(question) = &mut message
+            && let Some(trace) = within.and_then(|id| self.pending.get(id)?.trace.clone())
+        {
+            question.request.extensions_mut().insert(trace);
+        }
         match &message {
             JsonRpcMessage::Response(response) => self.answer(&response.id.clone(), message),
             JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => {
@@ -238,6 +250,21 @@ impl Exchange {
             Some(trace) => trace.flight().progress(),
             None => self.traffic.stray_progress += 1,
         }
+    }
+
+    /// Ends a request that will have no answer. Returns an answer to give back to `rmcp`,
+    /// so that it forgets the request; the caller finds `failure` in its trace.
+    pub(crate) fn fail(&mut self, id: &RequestId, failure: Failure) -> Option<Rx> {
+        let pending = self.remove(id)?;
+        match pending.trace {
+            Some(trace) => trace.set_verdict(failure),
+            None => self.refusal = Some(failure),
+        }
+        Some(forget(id.clone()))
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        self.refusal.clone()
     }
 
     /// Nothing more is accepted; what is queued may still be written.

@@ -37,6 +37,8 @@ use std::{
 
 use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
+use rmcp::model::RequestId;
+use steadfast_classify::Failure;
 use step::Next;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -76,6 +78,7 @@ pub(crate) struct WireTasks {
     wire: Arc<Wire>,
     reader: AbortHandle,
     writer: JoinHandle<()>,
+    flush: Duration,
 }
 
 /// Why a wire carries nothing any more.
@@ -106,6 +109,16 @@ impl Wire {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        let (wire, inbox, transport) = Self::open();
+        let reader = tokio::spawn(reader::run(Arc::clone(&wire), output, inbox, framing));
+        let writer = tokio::spawn(writer::run(Arc::clone(&wire), input));
+        let tasks = WireTasks::new(&wire, &reader, writer, FLUSH);
+        (wire, tasks, transport)
+    }
+
+    /// A wire that nothing carries yet. Whoever does takes messages with
+    /// [`next`](Self::next), and puts what [`take`](Self::take) gives into the inbox.
+    fn open() -> (Arc<Self>, mpsc::Sender<Rx>, WireTransport) {
         let (replies, made_up) = mpsc::unbounded_channel();
         let (inbox, received) = mpsc::channel(INBOX);
         let wire = Arc::new(Self {
@@ -115,15 +128,8 @@ impl Wire {
             ended: watch::Sender::new(None),
             changes: Changes::default(),
         });
-        let reader = tokio::spawn(reader::run(Arc::clone(&wire), output, inbox, framing));
-        let writer = tokio::spawn(writer::run(Arc::clone(&wire), input));
-        let tasks = WireTasks {
-            wire: Arc::clone(&wire),
-            reader: reader.abort_handle(),
-            writer,
-        };
         let transport = WireTransport::new(Arc::clone(&wire), received, made_up);
-        (wire, tasks, transport)
+        (wire, inbox, transport)
     }
 
     /// Puts a message of `rmcp` into the outbox.
@@ -140,6 +146,19 @@ impl Wire {
         let reply = self.exchange().abandon(trace, reason);
         self.reply(reply);
         self.queued.notify_one();
+    }
+
+    #[allow(dead_code, reason = "for the HTTP wire")]
+    /// Ends a request that will have no answer, with what became of it.
+    fn fail(&self, id: &RequestId, failure: Failure) {
+        let reply = self.exchange().fail(id, failure);
+        self.reply(reply);
+    }
+
+    #[allow(dead_code, reason = "for the HTTP wire")]
+    /// What became of a request that no call made, the handshake's, if not an answer.
+    pub(crate) fn refusal(&self) -> Option<Failure> {
+        self.exchange().refusal()
     }
 
     /// What the connection has seen so far.
@@ -201,6 +220,22 @@ impl Wire {
 // === impl WireTasks ===
 
 impl WireTasks {
+    /// `writer` ends once the wire is closed and its outbox is empty; it gets `flush` for
+    /// that.
+    fn new(
+        wire: &Arc<Wire>,
+        reader: &JoinHandle<()>,
+        writer: JoinHandle<()>,
+        flush: Duration,
+    ) -> Self {
+        Self {
+            wire: Arc::clone(wire),
+            reader: reader.abort_handle(),
+            writer,
+            flush,
+        }
+    }
+
     /// Closes the server's input, after what is queued, and at the latest after a bound.
     ///
     /// # Cancel safety
@@ -209,7 +244,7 @@ impl WireTasks {
     pub(crate) async fn close_input(&mut self) {
         self.wire.end(Ended::Closed);
         // A stuck pipe takes nothing more, however long one waits.
-        let _ = time::timeout(FLUSH, &mut self.writer).await;
+        let _ = time::timeout(self.flush, &mut self.writer).await;
         self.writer.abort();
     }
 }

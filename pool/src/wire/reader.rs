@@ -65,13 +65,19 @@ impl Wire {
             report("skipped a line longer than allowed", count);
             return None;
         };
-        let line = line.trim_ascii();
+        self.take(&line, None)
+    }
+
+    /// Takes one message of the server; returns what is for `rmcp`. `within` is the request
+    /// in whose own stream of answers it came, where the transport has such a thing.
+    pub(super) fn take(&self, message: &[u8], within: Option<&RequestId>) -> Option<Rx> {
+        let line = message.trim_ascii();
         let line = line.strip_prefix(BOM).unwrap_or(line).trim_ascii_start();
         if line.is_empty() {
             return None;
         }
         let incoming = match parse(line) {
-            Some(message) => self.exchange().receive(message),
+            Some(message) => self.exchange().receive(message, within),
             None => {
                 let (count, incoming) = self.exchange().junk(answered(line));
                 report("skipped a line that is no message", count);

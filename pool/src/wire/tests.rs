@@ -38,13 +38,13 @@ fn is_written(exchange: &mut Exchange) -> bool {
 fn answer_to_a_question_that_was_not_sent_yet_is_none() {
     let (mut exchange, flight) = asking();
 
-    let early = exchange.receive(answer());
+    let early = exchange.receive(answer(), None);
 
     assert!(matches!(early, Incoming::Taken), "{early:?}");
     assert_eq!(flight.stage().0, Stage::Queued);
     assert_eq!(exchange.traffic().late_answers, 1);
     assert!(is_written(&mut exchange));
-    let answered = exchange.receive(answer());
+    let answered = exchange.receive(answer(), None);
     assert!(matches!(answered, Incoming::Forward(_)), "{answered:?}");
     assert_eq!(flight.stage().0, Stage::Answered);
 }

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use rmcp::model::RequestId;
-use steadfast_classify::Flight;
+use steadfast_classify::{Failure, Flight};
 
 /// Travels in the extensions of a request, so that the wire can mark its flight and the
 /// call can find its request again. Changed only under the lock of the exchange.
@@ -16,6 +16,7 @@ pub(crate) struct Trace {
     id: OnceLock<RequestId>,
     abandoned: AtomicBool,
     refused: AtomicBool,
+    verdict: OnceLock<Failure>,
 }
 
 // === impl Trace ===
@@ -27,6 +28,7 @@ impl Trace {
             id: OnceLock::new(),
             abandoned: AtomicBool::new(false),
             refused: AtomicBool::new(false),
+            verdict: OnceLock::new(),
         }
     }
 
@@ -40,6 +42,16 @@ impl Trace {
     /// Asking takes it back if it still can be.
     pub(crate) fn never_left(&self) -> bool {
         self.flight.withdraw() || self.refused.load(Ordering::Acquire)
+    }
+
+    /// What became of the request, where the wire knows that there will be no answer.
+    pub(crate) fn verdict(&self) -> Option<Failure> {
+        self.verdict.get().cloned()
+    }
+
+    pub(super) fn set_verdict(&self, failure: Failure) {
+        // The first word about a request is the last.
+        let _ = self.verdict.set(failure);
     }
 
     pub(super) fn id(&self) -> Option<&RequestId> {

@@ -61,7 +61,8 @@ impl McpLink {
             }
             Ok(Err(error)) => {
                 guard.disarm();
-                Err(service_failure(error, Delivery::Handed))
+                let verdict = trace.verdict();
+                Err(verdict.unwrap_or_else(|| service_failure(error, Delivery::Handed)))
             }
             Err(failure) => Err(failure),
         }
