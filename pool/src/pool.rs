@@ -7,8 +7,8 @@ use steadfast_classify::Failure;
 use tokio::{sync::broadcast, time::Instant};
 
 use crate::{
-    Connect, DrainReport, Family, InvalidPoolSettings, PoolEvent, PoolSettings, Session, SlotsView,
-    Snapshot, StdioConnect, drain, entry::Station, shared::Shared, time::after,
+    AnyConnect, Connect, DrainReport, Family, InvalidPoolSettings, PoolEvent, PoolSettings,
+    Session, SlotsView, Snapshot, drain, entry::Station, shared::Shared, time::after,
 };
 
 /// Connections to MCP servers, shared by many sessions.
@@ -53,14 +53,15 @@ pub struct Restart {
 // === impl Pool ===
 
 impl Pool {
-    /// A pool of servers that are programs. It connects nothing; what servers inherit of
-    /// the environment is fixed here.
+    /// A pool of servers of every kind that this build has a connector for
+    /// ([`AnyConnect`]). It connects nothing; what programs inherit of the environment is
+    /// fixed here.
     ///
     /// # Errors
     ///
     /// If a setting makes no sense; the error names it and what is allowed.
     pub fn new(settings: PoolSettings) -> Result<Self, InvalidPoolSettings> {
-        let connector = StdioConnect::new(settings.closing);
+        let connector = AnyConnect::new(settings.closing);
         Self::with_connector(settings, connector)
     }
 

@@ -1,5 +1,6 @@
 //! What the pool needs of a connection, so that others can be brought.
 
+mod any;
 mod ending;
 mod held;
 mod mcp;
@@ -17,6 +18,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::{ServerConfig, ToolCall};
 
+pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
 pub use stdio::StdioConnect;
 

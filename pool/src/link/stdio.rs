@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
 use rmcp::{
     ServiceExt as _,
     model::{ClientCapabilities, ClientConfig, Implementation},
@@ -14,6 +14,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     Connect, Link, Lost,
+    any::unsupported,
     held::{Held, Started, exited},
     mcp::McpLink,
 };
@@ -111,8 +112,7 @@ impl Connect for StdioConnect {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         let Endpoint::Stdio(program) = config.endpoint() else {
-            let family = config.family();
-            return futures::future::err(unsupported(family.as_str())).boxed();
+            return future::err(unsupported(config.family())).boxed();
         };
         let spec = spec(program, &self.0.env);
         self.clone().start(spec, deadline).boxed()
@@ -177,16 +177,6 @@ fn spawn_failure(error: SpawnError) -> Failure {
     } else {
         failure
     }
-}
-
-fn unsupported(family: &str) -> Failure {
-    Failure::new(Class::NotSent)
-        .with_phase(Phase::Connect)
-        .with_permanent()
-        .with_source(format!(
-            "servers reached by {family} are not supported yet, only ones started by a command; \
-             bring a transport with Pool::with_connector"
-        ))
 }
 
 fn over() -> Failure {

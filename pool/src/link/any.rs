@@ -1,0 +1,70 @@
+//! Every kind of server, each by its own connector.
+
+use std::sync::Arc;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use steadfast_classify::{Class, Failure, Phase};
+use tokio::time::Instant;
+
+use super::{Connect, Link, StdioConnect};
+use crate::{Endpoint, Family, ServerConfig, process::Grace};
+
+/// Reaches each server by what its configuration says it is.
+///
+/// This is what [`Pool::new`](crate::Pool::new) uses. Make it yourself to change one of
+/// the connectors in it, and give it to
+/// [`Pool::with_connector`](crate::Pool::with_connector).
+#[derive(Clone, Debug)]
+pub struct AnyConnect {
+    stdio: StdioConnect,
+}
+
+// === impl AnyConnect ===
+
+impl AnyConnect {
+    /// All connectors that this build has, as they are by default; programs are ended
+    /// within `grace`.
+    #[must_use]
+    pub fn new(grace: Grace) -> Self {
+        Self {
+            stdio: StdioConnect::new(grace),
+        }
+    }
+
+    /// Starts programs by this one.
+    #[must_use]
+    pub fn with_stdio(mut self, stdio: StdioConnect) -> Self {
+        self.stdio = stdio;
+        self
+    }
+}
+
+impl Connect for AnyConnect {
+    fn connect(
+        &self,
+        config: &ServerConfig,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
+        match config.endpoint() {
+            Endpoint::Stdio(_) => self.stdio.connect(config, deadline),
+            Endpoint::WebSocket(_) | Endpoint::Http(_) => {
+                future::err(unsupported(config.family())).boxed()
+            }
+        }
+    }
+
+    fn kill_all(&self) {
+        self.stdio.kill_all();
+    }
+}
+
+/// A kind of server that whoever is asked cannot reach.
+pub(super) fn unsupported(family: Family) -> Failure {
+    Failure::new(Class::NotSent)
+        .with_phase(Phase::Connect)
+        .with_permanent()
+        .with_source(format!(
+            "servers reached by {family} are not supported here; turn on the feature `{family}` \
+             of this crate, or bring a transport with Pool::with_connector"
+        ))
+}
