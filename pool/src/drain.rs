@@ -103,7 +103,14 @@ async fn run(unfinished: Unfinished, deadline: Duration) {
         station.drain(share(CALLS), share(STEPS));
     }
     let vacant = || join_all(live.iter().map(|station| station.vacant()));
-    if timeout_at(share(FORCE), vacant()).await.is_err() {
+    let lingering = async {
+        let lingering = shared.lingering();
+        let _ = timeout_at(share(CALLS), lingering.gone()).await;
+        lingering.cut();
+        lingering.gone().await;
+    };
+    let gone = async { tokio::join!(vacant(), lingering) };
+    if timeout_at(share(FORCE), gone).await.is_err() {
         let left: Vec<_> = live
             .iter()
             .map(|&station| Arc::clone(station))

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::{
     Connect, DrainReport, Key, PoolSettings, ServerConfig,
-    entry::{Era, Station},
+    entry::{Era, Lingering, Station},
     error::{Refused, refused},
     events::Events,
     process::Grace,
@@ -29,6 +29,7 @@ pub(crate) struct Shared {
     settings: PoolSettings,
     connector: Arc<dyn Connect>,
     starting: Semaphore,
+    lingering: Arc<Lingering>,
     slots: Arc<Slots>,
     events: Events,
     stations: Mutex<Stations>,
@@ -63,6 +64,7 @@ impl Shared {
         let events = Events::new();
         Self {
             starting: Semaphore::new(settings.max_starting.get().min(Semaphore::MAX_PERMITS)),
+            lingering: Lingering::new(),
             slots: Slots::new(settings.slots, events.clone()),
             connector,
             settings,
@@ -83,6 +85,10 @@ impl Shared {
 
     pub(crate) const fn starting(&self) -> &Semaphore {
         &self.starting
+    }
+
+    pub(crate) const fn lingering(&self) -> &Arc<Lingering> {
+        &self.lingering
     }
 
     pub(crate) const fn slots(&self) -> &Arc<Slots> {
@@ -168,6 +174,7 @@ impl Shared {
         for station in stations {
             station.kill();
         }
+        self.lingering.kill_all();
         self.connector.kill_all();
     }
 

@@ -8,7 +8,7 @@ use std::{
 use futures::future::BoxFuture;
 use steadfast_classify::{Class, Failure, Flight, Phase as CallPhase};
 use tokio::{runtime::Handle, sync::OwnedSemaphorePermit, time::timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use super::{
     phase::{Era, Phase},
@@ -30,6 +30,7 @@ pub(crate) struct Checkout {
     under_way: UnderWay,
     link: Arc<dyn Link>,
     gone: CancellationToken,
+    _counted: TaskTrackerToken,
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -64,11 +65,12 @@ impl Station {
         let place = self.place().await;
         // The connection only now: the one there was may have ended meanwhile.
         loop {
-            if let Some(Connection { link, gone }) = self.begin_call(era, tool)? {
+            if let Some((Connection { link, gone, .. }, counted)) = self.begin_call(era, tool)? {
                 return Ok(Checkout {
                     under_way,
                     link,
                     gone,
+                    _counted: counted,
                     _place: place,
                 });
             }
@@ -97,7 +99,11 @@ impl Station {
     }
 
     /// The connection, with one more call on it; `None` where there is none.
-    fn begin_call(&self, era: Era, tool: Option<&str>) -> Result<Option<Connection>, Failure> {
+    fn begin_call(
+        &self,
+        era: Era,
+        tool: Option<&str>,
+    ) -> Result<Option<(Connection, TaskTrackerToken)>, Failure> {
         let mut state = self.state();
         if let Some(never) = state.machine.never(era) {
             return Err(self.never(never));
@@ -112,7 +118,9 @@ impl Station {
             return Err(refused(Refused::NoSuchTool));
         }
         state.machine.begin_call();
-        Ok(Some(connection))
+        // Counted under the lock, so that whoever ends the connection sees it.
+        let counted = connection.calls.token();
+        Ok(Some((connection, counted)))
     }
 }
 

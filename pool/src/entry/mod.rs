@@ -4,6 +4,7 @@ mod checkout;
 mod ends;
 mod idle;
 mod keepalive;
+mod linger;
 mod listing;
 mod losses;
 mod machine;
@@ -16,6 +17,7 @@ mod state;
 mod station;
 
 pub(crate) use checkout::Checkout;
+pub(crate) use linger::Lingering;
 pub use losses::Respawn;
 pub(crate) use machine::Rules;
 pub(crate) use phase::{Era, Phase};

@@ -39,6 +39,15 @@ enum Made {
     CalledOff,
 }
 
+/// How keeping a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It is to be closed.
+    Over,
+    /// Another is to be made, and the calls on it may finish.
+    Superseded,
+}
+
 /// Starts a connection, keeps it while it is needed, and ends it.
 pub(super) fn run(
     station: Arc<Station>,
@@ -74,15 +83,31 @@ async fn own(mut owner: Owner, config: ServerConfig) {
         Made::Connected(link, listed) => {
             owner.entry = owner.station.started(&link, listed);
             let within = match &owner.entry {
-                Some(entry) => {
-                    owner.keep(entry, &link, &config).await;
-                    owner.station.detached(entry)
-                }
+                Some(entry) => match owner.keep(entry, &link, &config).await {
+                    Kept::Superseded => {
+                        owner.station.superseded(entry, pool.closing_bound());
+                        drop(slot);
+                        return owner.closed(Some(Closed::clean()));
+                    }
+                    Kept::Over => owner.station.detached(entry),
+                },
                 None => HURRY,
             };
             let closed = owner.end(link, within).await;
             drop(slot);
             owner.closed(Some(closed));
+        }
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    const fn after(superseded: bool) -> Self {
+        if superseded {
+            Self::Superseded
+        } else {
+            Self::Over
         }
     }
 }
@@ -129,7 +154,7 @@ impl Owner {
     }
 
     /// Returns once the connection is to be closed, for whatever reason.
-    async fn keep(&self, entry: &Entry, link: &Arc<dyn Link>, config: &ServerConfig) {
+    async fn keep(&self, entry: &Entry, link: &Arc<dyn Link>, config: &ServerConfig) -> Kept {
         let station = &self.station;
         let mut lost = Arc::clone(link).lost();
         let mut news = News::new(link, station.start_limit(config));
@@ -137,11 +162,11 @@ impl Owner {
         loop {
             let deadline = match station.tick() {
                 Ok(deadline) => deadline,
-                Err(_closing) => return,
+                Err(_closing) => return Kept::Over,
             };
             tokio::select! {
-                lost = &mut lost => return station.lost(entry, &lost),
-                lost = &mut silence => return station.lost(entry, &lost),
+                lost = &mut lost => return Kept::after(station.lost(entry, &lost)),
+                lost = &mut silence => return Kept::after(station.lost(entry, &lost)),
                 () = station.nudged() => {}
                 () = at(deadline) => {}
                 told = news.next() => match told {

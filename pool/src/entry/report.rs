@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_classify::{Class, Failure, Phase as CallPhase};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     phase::{Phase, Why},
@@ -44,10 +43,7 @@ impl Station {
             None => self.pool().next_index(self.name()),
         };
         state.index = Some(index);
-        state.connection = Some(Connection {
-            link: Arc::clone(link),
-            gone: CancellationToken::new(),
-        });
+        state.connection = Some(Connection::new(Arc::clone(link)));
         state.last_error = listed.failure().cloned();
         state.catalog = Arc::new(state.catalog.refreshed(listed));
         state.outdated = false;
@@ -86,18 +82,22 @@ impl Station {
         observe::start_failed(self.events(), self.name(), &failure);
     }
 
-    /// The connection ended by itself.
-    pub(super) fn lost(&self, entry: &Entry, lost: &Lost) {
-        {
+    /// The connection ended by itself. `true` if the calls on it may finish.
+    pub(super) fn lost(&self, entry: &Entry, lost: &Lost) -> bool {
+        let superseded = {
             let mut state = self.state();
+            // Somebody ends it already, and its calls with it.
+            let active = matches!(state.machine.phase(), Phase::Active { .. });
             state.machine.lost(Instant::now());
             state.last_error = Some(
                 Failure::new(Class::Unknown)
                     .with_origin(self.origin())
                     .with_source(lost.clone()),
             );
-        }
+            active && lost.superseded
+        };
         observe::failed(self.events(), entry, lost);
+        superseded
     }
 
     /// The connection is of no use to anybody any more. Returns how long its end may take.
@@ -110,6 +110,16 @@ impl Station {
         });
         observe::detached(self.events(), entry, reason);
         within.unwrap_or(Duration::MAX)
+    }
+
+    /// The connection takes no new calls; those on it may finish, and it is closed within
+    /// `limit` after them. For the key it is gone.
+    pub(super) fn superseded(&self, entry: &Entry, limit: Duration) {
+        let connection = self.turn(|state| state.connection.take());
+        if let Some(connection) = connection {
+            self.pool().lingering().keep(connection, limit);
+        }
+        observe::detached(self.events(), entry, DetachReason::Failed);
     }
 
     /// The old connection, or what was being started, is proven gone.

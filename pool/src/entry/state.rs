@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_classify::Failure;
 use tokio::{task::AbortHandle, time::Instant};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::machine::{Machine, Rules};
 use crate::{Closed, Link, view::Catalog};
@@ -36,6 +36,8 @@ pub(super) struct Connection {
     pub(super) link: Arc<dyn Link>,
     /// Cancelled once it is of no use to any call.
     pub(super) gone: CancellationToken,
+    /// Counts the calls on it.
+    pub(super) calls: TaskTracker,
 }
 
 /// The start that is under way, or the last there was.
@@ -59,6 +61,18 @@ pub(super) struct Began {
 pub(super) struct Failed {
     pub(super) epoch: u64,
     pub(super) failure: Failure,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(super) fn new(link: Arc<dyn Link>) -> Self {
+        Self {
+            link,
+            gone: CancellationToken::new(),
+            calls: TaskTracker::new(),
+        }
+    }
 }
 
 // === impl State ===

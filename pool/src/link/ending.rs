@@ -12,6 +12,9 @@ pub struct Lost {
     pub exit: Option<Arc<str>>,
     /// The last that it wrote to its standard error, if anything.
     pub stderr: Option<Arc<str>>,
+    /// Whether the calls on it may still be answered. It takes no new ones, and is closed
+    /// once the last has ended.
+    pub superseded: bool,
 }
 
 /// How a connection was closed.
@@ -67,7 +70,17 @@ impl Lost {
             reason,
             exit: None,
             stderr: None,
+            superseded: false,
         }
+    }
+
+    /// A connection that takes no new calls, such as an HTTP session that has expired.
+    /// Another is made for those; the calls that run on it may finish.
+    #[must_use]
+    pub const fn superseded(reason: &'static str) -> Self {
+        let mut lost = Self::new(reason);
+        lost.superseded = true;
+        lost
     }
 }
 

@@ -31,6 +31,7 @@ mod transport;
 mod writer;
 
 use std::{
+    future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -69,6 +70,7 @@ pub(crate) struct Wire {
     /// Answers made up for `rmcp`, so that it forgets an abandoned request.
     replies: mpsc::UnboundedSender<Rx>,
     ended: watch::Sender<Option<Ended>>,
+    superseded: watch::Sender<Option<&'static str>>,
     changes: Changes,
 }
 
@@ -126,6 +128,7 @@ impl Wire {
             queued: Notify::new(),
             replies,
             ended: watch::Sender::new(None),
+            superseded: watch::Sender::new(None),
             changes: Changes::default(),
         });
         let transport = WireTransport::new(Arc::clone(&wire), received, made_up);
@@ -159,6 +162,23 @@ impl Wire {
     /// What became of a request that no call made, the handshake's, if not an answer.
     pub(crate) fn refusal(&self) -> Option<Failure> {
         self.exchange().refusal()
+    }
+
+    /// Nothing new is to be sent on it, and what is sent already may still be answered.
+    #[allow(dead_code, reason = "for the HTTP wire")]
+    fn supersede(&self, why: &'static str) {
+        self.superseded.send_replace(Some(why));
+    }
+
+    /// Resolves once nothing new is to be sent on this wire, and says why.
+    pub(crate) async fn superseded(&self) -> &'static str {
+        let mut superseded = self.superseded.subscribe();
+        let seen = superseded.wait_for(Option::is_some).await;
+        match seen.ok().and_then(|seen| *seen) {
+            Some(why) => why,
+            // The sender is in this wire.
+            None => future::pending().await,
+        }
     }
 
     /// What the connection has seen so far.

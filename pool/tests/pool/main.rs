@@ -10,6 +10,7 @@ mod races_attach;
 mod races_end;
 mod races_start;
 mod runtimes;
+mod superseded;
 mod support;
 mod threads;
 mod views;

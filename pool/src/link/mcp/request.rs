@@ -99,7 +99,8 @@ impl McpLink {
     async fn ended(&self) {
         let mut lost = self.lost.clone();
         // An error means that the supervisor is gone, and the connection with it.
-        let _ = lost.wait_for(Option::is_some).await;
+        let over = |lost: &Option<Lost>| lost.as_ref().is_some_and(|lost| !lost.superseded);
+        let _ = lost.wait_for(over).await;
     }
 
     /// `rmcp` may hear of the end first: a moment later it is known how the server ended.

@@ -46,16 +46,25 @@ impl Supervisor {
         }
         drop(guard);
         self.lost.send_if_modified(|lost| {
-            let first = lost.is_none();
-            lost.get_or_insert(Lost::new("the connection was closed"));
-            first
+            let open = lost.as_ref().is_none_or(|lost| lost.superseded);
+            if open {
+                *lost = Some(Lost::new("the connection was closed"));
+            }
+            open
         });
         self.closed
             .send_replace(Some(Closed::unproven(Duration::ZERO)));
     }
 
     async fn serve(&mut self) {
-        let lost = self.watch().await;
+        let lost = tokio::select! {
+            biased;
+            lost = self.watch() => lost,
+            why = self.wire.superseded() => {
+                self.lost.send_replace(Some(Lost::superseded(why)));
+                self.watch().await
+            }
+        };
         self.lost.send_replace(Some(lost));
         let closed = self.end().await;
         self.closed.send_replace(Some(closed));

@@ -26,6 +26,7 @@ pub(crate) struct FakeLink {
     world: World,
     over: watch::Sender<Option<Over>>,
     changed: watch::Sender<u64>,
+    superseded: watch::Sender<bool>,
     state: Mutex<State>,
 }
 
@@ -63,6 +64,7 @@ impl FakeLink {
             world,
             over: watch::Sender::new(None),
             changed: watch::Sender::new(0),
+            superseded: watch::Sender::new(false),
             state: Mutex::new(State {
                 alive: Some(alive),
                 executed: 0,
@@ -86,6 +88,13 @@ impl FakeLink {
 
     pub(crate) fn lose(&self, lost: Lost) {
         self.end(Over::Lost(lost));
+        self.dead();
+    }
+
+    /// Takes no new calls; those on it go on. It counts as gone, so that another may be
+    /// made beside it.
+    pub(crate) fn expire(&self) {
+        self.superseded.send_replace(true);
         self.dead();
     }
 
@@ -291,9 +300,15 @@ impl Link for FakeLink {
 
     fn lost(self: Arc<Self>) -> BoxFuture<'static, Lost> {
         async move {
-            match self.over().await {
-                Over::Lost(lost) => lost,
-                Over::Closing | Over::Killed => Lost::new("we closed it"),
+            let mut superseded = self.superseded.subscribe();
+            tokio::select! {
+                over = self.over() => match over {
+                    Over::Lost(lost) => lost,
+                    Over::Closing | Over::Killed => Lost::new("we closed it"),
+                },
+                _ = superseded.wait_for(|superseded| *superseded) => {
+                    Lost::superseded("the session expired")
+                }
             }
         }
         .boxed()

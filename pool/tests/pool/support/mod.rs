@@ -16,6 +16,7 @@ use tokio::{sync::broadcast, task::JoinHandle, time};
 use tower::ServiceExt as _;
 
 #[cfg(feature = "metrics")]
+pub(crate) use link::FakeLink;
 pub(crate) use numbers::Numbers;
 pub(crate) use world::{Connecting, Listing, World};
 
