@@ -52,7 +52,7 @@ pub use error::{NotYet, Refused};
 pub use events::{DetachReason, PoolEvent};
 pub use key::Key;
 pub use lease::{CallFuture, Lease};
-pub use link::{AnyConnect, Closed, Connect, Link, Lost, StdioConnect};
+pub use link::{AnyConnect, Closed, Connect, Link, Lost, StdioConnect, VersionMismatch};
 pub use pool::{Pool, Restart};
 pub use session::Session;
 pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};

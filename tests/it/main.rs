@@ -36,3 +36,5 @@ mod sharing;
 mod support;
 #[cfg(target_os = "linux")]
 mod timeouts;
+#[cfg(target_os = "linux")]
+mod versions;

@@ -6,7 +6,7 @@ use std::{any::TypeId, error::Error as _, io, time::Duration};
 
 use rmcp::{
     ErrorData,
-    model::{CallToolResult, ContentBlock, ErrorCode},
+    model::{CallToolResult, ContentBlock, CustomResult, ErrorCode, ServerResult},
     service::{ClientInitializeError, ServiceError},
     transport::DynamicTransportError,
 };
@@ -135,6 +135,10 @@ fn the_servers_words_are_kept_and_its_data_is_not_printed() {
 #[test]
 fn a_failed_handshake_was_not_sent_and_some_are_permanent() {
     let json_rpc = |code| ClientInitializeError::JsonRpcError(error(code, "no"));
+    let result = |value| {
+        let result = ServerResult::CustomResult(CustomResult::new(value));
+        ClientInitializeError::ExpectedInitResult(Some(result))
+    };
     for (error, permanent) in [
         (
             ClientInitializeError::ConnectionClosed("initialize".into()),
@@ -142,6 +146,8 @@ fn a_failed_handshake_was_not_sent_and_some_are_permanent() {
         ),
         (ClientInitializeError::Cancelled, false),
         (ClientInitializeError::ExpectedInitResponse(None), false),
+        (result(json!({"serverInfo": {}})), true),
+        (result(json!({"protocolVersion": "2025-11-25"})), false),
         (json_rpc(-32603), false),
         (json_rpc(-32601), true),
         (json_rpc(-32602), true),

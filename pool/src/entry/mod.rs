@@ -8,6 +8,7 @@ mod linger;
 mod listing;
 mod losses;
 mod machine;
+mod making;
 mod owner;
 mod phase;
 mod ready;

@@ -12,7 +12,8 @@ use tokio::{
 };
 
 use super::{
-    owner::{self, SLACK},
+    making::SLACK,
+    owner,
     phase::{Era, Never, Phase, Want},
     state::{Began, State},
     station::Station,

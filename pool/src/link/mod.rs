@@ -20,6 +20,7 @@ use crate::{ServerConfig, ToolCall};
 
 pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
+pub use mcp::VersionMismatch;
 pub use stdio::StdioConnect;
 
 /// Makes connections. The pool makes one for each key, when it is needed, and never two

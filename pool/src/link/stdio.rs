@@ -16,7 +16,7 @@ use super::{
     Connect, Link, Lost,
     any::unsupported,
     held::{Held, Started, exited},
-    mcp::McpLink,
+    mcp::{McpLink, agreed},
 };
 use crate::{
     Endpoint, Program, ServerConfig,
@@ -91,6 +91,10 @@ impl StdioConnect {
         let started = Instant::now();
         match time::timeout_at(deadline, client.serve(transport)).await {
             Ok(Ok(running)) => {
+                if let Err(failure) = agreed(&running) {
+                    held.shutdown(tasks, shared.grace).await;
+                    return Err(failure);
+                }
                 std::mem::forget(guard);
                 let grace = shared.grace;
                 Ok(McpLink::new(running, wire, tasks, Some(held), grace))

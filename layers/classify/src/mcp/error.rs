@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io};
 
 use rmcp::{
     ErrorData,
-    model::ErrorCode,
+    model::{ErrorCode, ServerResult},
     service::{ClientInitializeError, ServiceError},
     transport::DynamicTransportError,
 };
@@ -111,6 +111,11 @@ pub fn initialize_failure(error: ClientInitializeError) -> Failure {
         | ClientInitializeError::NoPreferredProtocolVersion) => {
             not_sent.with_permanent().with_source(error)
         }
+        ClientInitializeError::ExpectedInitResult(Some(result)) if !names_version(&result) => {
+            not_sent
+                .with_permanent()
+                .with_source("the server named no protocol version in the handshake")
+        }
         // The text of these holds whole messages of the server.
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
@@ -121,6 +126,17 @@ pub fn initialize_failure(error: ClientInitializeError) -> Failure {
         }
         error => not_sent.with_source(error),
     }
+}
+
+/// Whether a result that is no answer to the handshake at least names a version.
+fn names_version(result: &ServerResult) -> bool {
+    let ServerResult::CustomResult(result) = result else {
+        return false;
+    };
+    result
+        .0
+        .get("protocolVersion")
+        .is_some_and(serde_json::Value::is_string)
 }
 
 /// A send that failed in the transport. Only a local pipe that took no complete line

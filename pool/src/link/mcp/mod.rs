@@ -4,6 +4,7 @@ mod calls;
 mod lists;
 mod request;
 mod supervisor;
+mod version;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -29,6 +30,9 @@ use crate::{
 };
 
 use supervisor::Supervisor;
+
+pub use version::VersionMismatch;
+pub(crate) use version::agreed;
 
 pub(crate) type Running = RunningService<RoleClient, ClientConfig>;
 
