@@ -8,7 +8,8 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 pub struct Lost {
     /// What was seen of it.
     pub reason: &'static str,
-    /// How the server's process ended, if it is one that we started and it has ended.
+    /// How the server ended, if it is a process that we started, or said itself why it
+    /// broke off the connection.
     pub exit: Option<Arc<str>>,
     /// The last that it wrote to its standard error, if anything.
     pub stderr: Option<Arc<str>>,
@@ -81,6 +82,16 @@ impl Lost {
         let mut lost = Self::new(reason);
         lost.superseded = true;
         lost
+    }
+
+    /// Adds how the server ended, and what it wrote last.
+    pub(super) fn with_server(mut self, exit: Option<Arc<str>>, stderr: Option<String>) -> Self {
+        self.exit = exit;
+        self.stderr = stderr
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .map(Into::into);
+        self
     }
 }
 

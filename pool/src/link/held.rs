@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::{BoxFuture, FutureExt};
 
-use super::{Closed, Lost};
+use super::Closed;
 use crate::{
     process::{Exit, Grace, Process, Shutdown, StderrTail, Step},
     wire::WireTasks,
@@ -113,14 +113,6 @@ async fn end(mut process: Process, mut wire: WireTasks, grace: Grace) -> Shutdow
     process.shutdown(grace).await
 }
 
-/// Resolves when the process has ended; never, where there is none.
-pub(super) async fn exited(process: Option<&Held>) -> Exit {
-    match process {
-        Some(held) => held.exited().await,
-        None => future::pending().await,
-    }
-}
-
 // === impl Hold ===
 
 impl Hold {
@@ -191,20 +183,6 @@ impl Started {
 
     fn processes(&self) -> MutexGuard<'_, Processes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Lost ===
-
-impl Lost {
-    /// Adds how the server's process ended, and what it wrote last.
-    pub(super) fn with_process(mut self, exit: Option<Exit>, stderr: Option<String>) -> Self {
-        self.exit = exit.map(|exit| exit.to_string().into());
-        self.stderr = stderr
-            .map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
-            .map(Into::into);
-        self
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod any;
 mod ending;
+mod handshake;
 mod held;
 mod mcp;
+mod server;
 mod stdio;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};

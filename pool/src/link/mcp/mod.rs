@@ -22,7 +22,7 @@ use steadfast_classify::{Failure, Flight};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Closed, Link, Lost, held::Held};
+use super::{Closed, Link, Lost, server::Server};
 use crate::{
     ToolCall,
     process::Grace,
@@ -39,7 +39,7 @@ pub(crate) type Running = RunningService<RoleClient, ClientConfig>;
 pub(crate) struct McpLink {
     peer: Peer<RoleClient>,
     wire: Arc<Wire>,
-    process: Option<Held>,
+    server: Server,
     lost: watch::Receiver<Option<Lost>>,
     closed: watch::Receiver<Option<Closed>>,
     close: watch::Sender<Option<Duration>>,
@@ -55,7 +55,7 @@ impl McpLink {
         running: Running,
         wire: Arc<Wire>,
         tasks: WireTasks,
-        process: Option<Held>,
+        server: Server,
         grace: Grace,
     ) -> Arc<Self> {
         let (lost, lost_seen) = watch::channel(None);
@@ -63,7 +63,7 @@ impl McpLink {
         let link = Arc::new(Self {
             peer: running.peer().clone(),
             wire: Arc::clone(&wire),
-            process: process.clone(),
+            server: server.clone(),
             lost: lost_seen,
             closed: closed_seen,
             close: watch::Sender::new(None),
@@ -73,7 +73,7 @@ impl McpLink {
             wire,
             tasks: Some(tasks),
             running,
-            process,
+            server,
             grace,
             lost,
             closed,
@@ -182,13 +182,11 @@ impl Link for McpLink {
 
     fn kill(&self) {
         self.abandon.cancel();
-        if let Some(process) = &self.process {
-            process.kill();
-        }
+        self.server.kill();
     }
 
     fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(Held::pid)
+        self.server.pid()
     }
 }
 

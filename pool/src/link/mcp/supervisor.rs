@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::Running;
 use crate::{
     Closed, Lost,
-    link::held::{Held, exited},
-    process::{Exit, Grace},
+    link::server::{KillOnDrop, Server},
+    process::Grace,
     wire::{Ended, Wire, WireTasks},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Supervisor {
     pub(super) wire: Arc<Wire>,
     pub(super) tasks: Option<WireTasks>,
     pub(super) running: Running,
-    pub(super) process: Option<Held>,
+    pub(super) server: Server,
     pub(super) grace: Grace,
     pub(super) lost: watch::Sender<Option<Lost>>,
     pub(super) closed: watch::Sender<Option<Closed>>,
@@ -29,16 +29,12 @@ pub(super) struct Supervisor {
     pub(super) abandon: CancellationToken,
 }
 
-/// Kills a process when whoever has charge of it ends without ending it, be it with the
-/// runtime.
-struct KillOnDrop(Option<Held>);
-
 // === impl Supervisor ===
 
 impl Supervisor {
     pub(super) async fn run(mut self) {
         let abandon = self.abandon.clone();
-        let guard = KillOnDrop(self.process.clone());
+        let guard = KillOnDrop::new(&self.server);
         tokio::select! {
             biased;
             () = abandon.cancelled() => {}
@@ -75,7 +71,7 @@ impl Supervisor {
         tokio::select! {
             biased;
             () = self.asked_to_close() => Lost::new("we closed the connection"),
-            exit = exited(self.process.as_ref()) => self.after_exit(exit).await,
+            exit = self.server.exited() => self.after_exit(exit).await,
             ended = self.wire.ended() => self.after_end(ended).await,
         }
     }
@@ -89,9 +85,9 @@ impl Supervisor {
     }
 
     /// The server's process ended: what it wrote before counts.
-    async fn after_exit(&self, exit: Exit) -> Lost {
+    async fn after_exit(&self, exit: Arc<str>) -> Lost {
         let _ = time::timeout(LAST_WORDS, self.wire.ended()).await;
-        self.describe("the server ended", Some(exit))
+        self.server.describe("the server ended", Some(exit))
     }
 
     /// The wire ended: mostly because the process did, a moment ago.
@@ -102,25 +98,16 @@ impl Supervisor {
             Ended::WriteFailed => "the server closed its input",
             Ended::Closed => "we closed the connection",
         };
-        let exit = time::timeout(LAST_WORDS, exited(self.process.as_ref())).await;
-        self.describe(reason, exit.ok())
+        let exit = self.server.last_words(LAST_WORDS).await;
+        self.server.describe(reason, exit)
     }
 
-    fn describe(&self, reason: &'static str, exit: Option<Exit>) -> Lost {
-        let stderr = self.process.as_ref().map(Held::stderr);
-        Lost::new(reason).with_process(exit, stderr)
-    }
-
-    /// Input first, then the process and all that it started, then what we hold of it.
+    /// Input first, then what stands behind it, then what we hold of it.
     async fn end(&mut self) -> Closed {
         let grace = self.closing();
-        let closed = match (self.tasks.take(), &self.process) {
-            (Some(tasks), Some(process)) => process.shutdown(tasks, grace).await,
-            (Some(mut tasks), None) => {
-                tasks.close_input().await;
-                Closed::default()
-            }
-            (None, _) => Closed::default(),
+        let closed = match self.tasks.take() {
+            Some(tasks) => self.server.shutdown(tasks, grace).await,
+            None => Closed::default(),
         };
         self.running.cancellation_token().cancel();
         closed
@@ -130,15 +117,5 @@ impl Supervisor {
     fn closing(&self) -> Grace {
         let limit = *self.close.borrow();
         limit.map_or(self.grace, |limit| self.grace.within(limit))
-    }
-}
-
-// === impl KillOnDrop ===
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        if let Some(process) = &self.0 {
-            process.kill();
-        }
     }
 }

@@ -17,6 +17,7 @@ use tokio::{io, time::Instant};
 use super::McpLink;
 use crate::{
     Connect, Link, Pool, PoolSettings, ServerConfig,
+    link::server::{Farewell, Server},
     process::Grace,
     wire::{Framing, Wire},
 };
@@ -45,7 +46,13 @@ async fn connect(script: &Script) -> Arc<McpLink> {
     let us = Implementation::new("test", "1");
     let client = ClientConfig::new(ClientCapabilities::default(), us);
     let running = client.serve(transport).await.expect("a handshake");
-    McpLink::new(running, wire, tasks, None, Grace::default())
+    McpLink::new(
+        running,
+        wire,
+        tasks,
+        Server::Remote(Farewell::default()),
+        Grace::default(),
+    )
 }
 
 fn pool(script: &Script) -> Pool {
