@@ -5,8 +5,8 @@ use std::{hint::black_box, sync::Arc, time::Duration, time::Instant};
 use futures::future::{BoxFuture, FutureExt as _, pending, ready};
 use steadfast::{
     Failure, Pool, PoolSettings, ServerConfig, ToolCall,
-    pool::{Closed, Connect, Link, Lost},
-    rmcp::model::{CallToolResult, Tool},
+    pool::{Closed, Connect, Host, Link, Lost},
+    rmcp::model::{CallToolResponse, CallToolResult, Tool},
 };
 use tower::ServiceExt as _;
 
@@ -23,6 +23,7 @@ impl Connect for Nothing {
         &self,
         _: &ServerConfig,
         _: tokio::time::Instant,
+        _: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         ready(Ok(Arc::new(Self) as Arc<dyn Link>)).boxed()
     }
@@ -33,10 +34,10 @@ impl Link for Nothing {
         self: Arc<Self>,
         _: &ToolCall,
         flight: steadfast::classify::Flight,
-    ) -> BoxFuture<'static, Result<CallToolResult, Failure>> {
+    ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
         let _ = flight.sending();
         flight.answered();
-        ready(Ok(CallToolResult::default())).boxed()
+        ready(Ok(CallToolResult::default().into())).boxed()
     }
 
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {

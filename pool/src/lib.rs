@@ -18,6 +18,7 @@
 //! It speaks MCP through [`rmcp`], over a wire of its own: what is queued, sent and
 //! answered is known for each request.
 
+mod ask;
 mod call;
 mod config;
 mod drain;
@@ -40,6 +41,7 @@ mod time;
 mod view;
 mod wire;
 
+pub use ask::Host;
 pub use call::ToolCall;
 pub use config::{
     CallSettings, ConfigError, ConfigErrors, ConfigFile, ConfigWarning, Endpoint, Family, Filter,

@@ -11,7 +11,7 @@ use steadfast_classify::Failure;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    Connect, DrainReport, Key, PoolSettings, ServerConfig,
+    Connect, DrainReport, Host, Key, PoolSettings, ServerConfig,
     entry::{Era, Lingering, Station},
     error::{Refused, refused},
     events::Events,
@@ -133,7 +133,7 @@ impl Shared {
         }
         stations.tidy();
         let rules = self.settings.rules(config.family(), !shared);
-        let station = Station::new(config, rules, Arc::clone(self));
+        let station = Station::new(config, rules, Host::default(), Arc::clone(self));
         let station = Arc::new(station);
         let era = station.attach();
         stations.by_key.insert(key, Arc::clone(&station));

@@ -18,7 +18,10 @@ pub(super) async fn connect(
     begun: Instant,
     by: Instant,
 ) -> Result<Arc<dyn Link>, Failure> {
-    let connect = station.pool().connector().connect(config, by);
+    let connect = station
+        .pool()
+        .connector()
+        .connect(config, by, station.host());
     match timeout_at(after(by, SLACK), connect).await {
         Ok(connected) => connected,
         Err(_) => Err(start_timed_out(begun.elapsed())),

@@ -20,7 +20,7 @@ use super::{
     state::State,
 };
 use crate::{
-    Closed, Family, ServerConfig,
+    Closed, Family, Host, ServerConfig,
     shared::Shared,
     snapshot::EntryView,
     view::{Catalog, Projections},
@@ -33,6 +33,7 @@ pub(crate) struct Station {
     name: Arc<str>,
     /// Of whoever came first.
     config: ServerConfig,
+    host: Host,
     origin: Origin,
     pool: Arc<Shared>,
     state: Mutex<State>,
@@ -49,7 +50,7 @@ pub(crate) struct Station {
 // === impl Station ===
 
 impl Station {
-    pub(crate) fn new(config: &ServerConfig, rules: Rules, pool: Arc<Shared>) -> Self {
+    pub(crate) fn new(config: &ServerConfig, rules: Rules, host: Host, pool: Arc<Shared>) -> Self {
         let name = Arc::clone(config.name());
         let max_in_flight = config
             .max_in_flight()
@@ -60,6 +61,7 @@ impl Station {
             origin: Origin::server(Arc::clone(&name)),
             name,
             config: config.clone(),
+            host,
             state: Mutex::new(State::new(rules, Instant::now())),
             turns: watch::Sender::new(0),
             nudge: Notify::new(),
@@ -76,6 +78,11 @@ impl Station {
 
     pub(crate) const fn config(&self) -> &ServerConfig {
         &self.config
+    }
+
+    /// What its connections are to the server.
+    pub(crate) const fn host(&self) -> &Host {
+        &self.host
     }
 
     pub(crate) fn family(&self) -> Family {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::future::{BoxFuture, FutureExt as _};
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult};
 use steadfast_classify::{Call as _, Class, Failure, Flight, Origin, Stage};
 use tower_service::Service;
 
@@ -32,9 +32,8 @@ impl Lease {
         let work = async {
             let connection = self.checkout(&flight, Some(call.tool())).await?;
             let sent = flight.clone();
-            connection
-                .call(&flight, |link| link.call(&call, sent))
-                .await
+            let answer = connection.call(&flight, |link| link.call(&call, sent));
+            complete(answer.await?)
         };
         let result = self.unless_closed(&flight, work).await;
         result.map_err(|failure| failure.with_origin(&self.origin(&call)))
@@ -82,6 +81,16 @@ impl Service<ToolCall> for Lease {
             return CallFuture::failed(withdrawn);
         }
         CallFuture(self.clone().run(call, flight).boxed())
+    }
+}
+
+/// The result in an answer that is one.
+fn complete(answer: CallToolResponse) -> Result<CallToolResult, Failure> {
+    let answered = |what: &'static str| Err(Failure::new(Class::Answered).with_source(what));
+    match answer {
+        CallToolResponse::Complete(result) => Ok(result),
+        CallToolResponse::Task(_) => answered("the server started a task, which was not asked for"),
+        _ => answered("the server asks for input, and nobody here can give it"),
     }
 }
 

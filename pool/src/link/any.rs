@@ -7,7 +7,7 @@ use steadfast_classify::{Class, Failure, Phase};
 use tokio::time::Instant;
 
 use super::{Connect, Link, StdioConnect};
-use crate::{Endpoint, Family, ServerConfig, process::Grace};
+use crate::{Endpoint, Family, Host, ServerConfig, process::Grace};
 
 /// Reaches each server by what its configuration says it is.
 ///
@@ -44,9 +44,10 @@ impl Connect for AnyConnect {
         &self,
         config: &ServerConfig,
         deadline: Instant,
+        host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         match config.endpoint() {
-            Endpoint::Stdio(_) => self.stdio.connect(config, deadline),
+            Endpoint::Stdio(_) => self.stdio.connect(config, deadline, host),
             Endpoint::WebSocket(_) | Endpoint::Http(_) => {
                 future::err(unsupported(config.family())).boxed()
             }

@@ -2,20 +2,17 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use rmcp::{
-    ServiceExt as _,
-    model::{ClientCapabilities, ClientConfig, Implementation},
-    service::ClientInitializeError,
-};
+use rmcp::{ServiceExt as _, model::Implementation, service::ClientInitializeError};
 use steadfast_classify::{Class, Failure, Phase, mcp::initialize_failure};
 use tokio::time::{self, Instant};
 
 use super::{
     Link, Lost,
-    mcp::{McpLink, agreed},
+    mcp::{Client, McpLink, agreed},
     server::{KillOnDrop, Server},
 };
 use crate::{
+    Host,
     process::Grace,
     wire::{Wire, WireTasks, WireTransport},
 };
@@ -39,12 +36,13 @@ struct HandshakeFailed {
 pub(super) async fn shake(
     (wire, tasks, transport): Carried,
     server: Server,
+    host: &Host,
     grace: Grace,
     deadline: Instant,
 ) -> Result<Arc<dyn Link>, Failure> {
     let mut guard = KillOnDrop::new(&server);
     let us = Implementation::new("steadfast", env!("CARGO_PKG_VERSION"));
-    let client = ClientConfig::new(ClientCapabilities::default(), us);
+    let client = Client::new(host, us);
     let begun = Instant::now();
     match time::timeout_at(deadline, client.serve(transport)).await {
         Ok(Ok(running)) => {

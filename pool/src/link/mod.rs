@@ -12,13 +12,14 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures::future::{self, BoxFuture, FutureExt};
 use rmcp::model::{
-    CallToolResult, CompleteRequestParams, CompleteResult, GetPromptRequestParams, GetPromptResult,
-    Prompt, ReadResourceRequestParams, ReadResourceResult, Resource, ResourceTemplate, Tool,
+    CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResult, Prompt, ReadResourceRequestParams, ReadResourceResult, Resource,
+    ResourceTemplate, Tool,
 };
 use steadfast_classify::{Class, Failure, Flight};
 use tokio::{sync::watch, time::Instant};
 
-use crate::{ServerConfig, ToolCall};
+use crate::{Host, ServerConfig, ToolCall};
 
 pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
@@ -33,10 +34,13 @@ pub trait Connect: Debug + Send + Sync + 'static {
     /// It should be done, or give up and say why, by `deadline`; the pool bounds it a
     /// little after that. The pool may drop the future at any time: whatever was started
     /// must then end at once, before the drop returns.
+    ///
+    /// `host` is what the connection is to announce, and who answers what the server asks.
     fn connect(
         &self,
         config: &ServerConfig,
         deadline: Instant,
+        host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>>;
 
     /// Ends everything that was started and is left, at once, in a runtime or not; what
@@ -51,7 +55,8 @@ pub trait Connect: Debug + Send + Sync + 'static {
 /// Whatever a connection does not say it can do, it cannot: the defaults list nothing and
 /// refuse the rest.
 pub trait Link: Debug + Send + Sync + 'static {
-    /// Calls a tool.
+    /// Calls a tool, and gives what the server answers: a result, a task that it began, or
+    /// a question.
     ///
     /// The flight is claimed already. Ask it [`sending`](Flight::sending) just before the
     /// first byte, and send nothing on `false`: a call whose flight can be withdrawn counts
@@ -63,7 +68,7 @@ pub trait Link: Debug + Send + Sync + 'static {
         self: Arc<Self>,
         call: &ToolCall,
         flight: Flight,
-    ) -> BoxFuture<'static, Result<CallToolResult, Failure>>;
+    ) -> BoxFuture<'static, Result<CallToolResponse, Failure>>;
 
     /// All tools of the server, all pages of them.
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>>;

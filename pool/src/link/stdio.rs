@@ -15,7 +15,7 @@ use super::{
     server::{KillOnDrop, Server},
 };
 use crate::{
-    Endpoint, Program, ServerConfig,
+    Endpoint, Host, Program, ServerConfig,
     process::{self, Grace, InheritedEnv, SpawnError, Spec, Watchdog},
     wire::{Framing, Wire},
 };
@@ -58,7 +58,12 @@ impl StdioConnect {
         }))
     }
 
-    async fn start(self, spec: Spec, deadline: Instant) -> Result<Arc<dyn Link>, Failure> {
+    async fn start(
+        self,
+        spec: Spec,
+        host: Host,
+        deadline: Instant,
+    ) -> Result<Arc<dyn Link>, Failure> {
         let shared = &*self.0;
         let spawned =
             process::spawn(&spec, &shared.watchdog, STDERR_LIMIT).map_err(spawn_failure)?;
@@ -71,7 +76,7 @@ impl StdioConnect {
         }
         let carried = Wire::start(spawned.stdout, spawned.stdin, Framing::new(MAX_LINE));
         guard.disarm();
-        shake(carried, server, shared.grace, deadline).await
+        shake(carried, server, &host, shared.grace, deadline).await
     }
 }
 
@@ -80,12 +85,13 @@ impl Connect for StdioConnect {
         &self,
         config: &ServerConfig,
         deadline: Instant,
+        host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         let Endpoint::Stdio(program) = config.endpoint() else {
             return future::err(unsupported(config.family())).boxed();
         };
         let spec = spec(program, &self.0.env);
-        self.clone().start(spec, deadline).boxed()
+        self.clone().start(spec, host.clone(), deadline).boxed()
     }
 
     fn kill_all(&self) {

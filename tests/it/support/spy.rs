@@ -8,7 +8,7 @@ use std::{
 use futures::future::{BoxFuture, FutureExt as _};
 use steadfast::{
     Failure, ServerConfig,
-    pool::{Connect, Link, StdioConnect, process::Grace},
+    pool::{Connect, Host, Link, StdioConnect, process::Grace},
 };
 use tokio::time::Instant;
 
@@ -49,8 +49,9 @@ impl Connect for Spy {
         &self,
         config: &ServerConfig,
         deadline: Instant,
+        host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
-        let made = self.inner.connect(config, deadline);
+        let made = self.inner.connect(config, deadline, host);
         let links = Arc::clone(&self.links);
         async move {
             let link = made.await?;

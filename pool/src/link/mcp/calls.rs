@@ -1,10 +1,10 @@
 //! What is asked of a server, apart from its lists.
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CompleteRequest,
-    CompleteRequestParams, CompleteResult, GetPromptRequest, GetPromptRequestParams,
-    GetPromptResult, PingRequest, ReadResourceRequest, ReadResourceRequestParams,
-    ReadResourceResult, RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
+    CompleteRequest, CompleteRequestParams, CompleteResult, GetPromptRequest,
+    GetPromptRequestParams, GetPromptResult, PingRequest, ReadResourceRequest,
+    ReadResourceRequestParams, ReadResourceResult, RequestMetaObject, ServerResult,
 };
 use rmcp::service::PeerRequestOptions;
 use steadfast_classify::{Call as _, Class, Failure, Flight};
@@ -100,15 +100,17 @@ pub(super) fn tool_request(call: &ToolCall) -> (ClientRequest, PeerRequestOption
     (request, options)
 }
 
-/// What the result of a tool call holds. A result without content is one all the same.
-pub(super) fn tool_result(result: ServerResult) -> Result<CallToolResult, Failure> {
+/// What the answer to a tool call holds. A result without content is one all the same.
+pub(super) fn tool_result(result: ServerResult) -> Result<CallToolResponse, Failure> {
     match result {
-        ServerResult::CallToolResult(result) => Ok(result),
-        ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
+        ServerResult::CallToolResult(result) => Ok(result.into()),
+        ServerResult::InputRequiredResult(result) => Ok(result.into()),
+        ServerResult::CreateTaskResult(result) => Ok(result.into()),
+        ServerResult::EmptyResult(_) => Ok(CallToolResult::default().into()),
         ServerResult::TaskAckResult(ack) => {
             let mut result = CallToolResult::default();
             result.meta = ack.meta;
-            Ok(result)
+            Ok(result.into())
         }
         other => Err(unexpected(
             &other,

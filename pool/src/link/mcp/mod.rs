@@ -1,6 +1,7 @@
 //! An MCP connection over our own wire.
 
 mod calls;
+mod client;
 mod lists;
 mod request;
 mod supervisor;
@@ -12,9 +13,9 @@ use futures::future::{BoxFuture, FutureExt};
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CallToolResult, ClientConfig, CompleteRequestParams, CompleteResult,
-        GetPromptRequestParams, GetPromptResult, Prompt, ReadResourceRequestParams,
-        ReadResourceResult, Resource, ResourceTemplate, Tool,
+        CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+        GetPromptResult, Prompt, ReadResourceRequestParams, ReadResourceResult, Resource,
+        ResourceTemplate, Tool,
     },
     service::RunningService,
 };
@@ -29,12 +30,13 @@ use crate::{
     wire::{List, Wire, WireTasks},
 };
 
+pub(crate) use client::Client;
 use supervisor::Supervisor;
 
 pub use version::VersionMismatch;
 pub(crate) use version::agreed;
 
-pub(crate) type Running = RunningService<RoleClient, ClientConfig>;
+pub(crate) type Running = RunningService<RoleClient, Client>;
 
 pub(crate) struct McpLink {
     peer: Peer<RoleClient>,
@@ -90,7 +92,7 @@ impl Link for McpLink {
         self: Arc<Self>,
         call: &ToolCall,
         flight: Flight,
-    ) -> BoxFuture<'static, Result<CallToolResult, Failure>> {
+    ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
         let (request, options) = calls::tool_request(call);
         async move { calls::tool_result(self.request(request, options, flight).await?) }.boxed()
     }

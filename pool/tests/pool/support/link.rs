@@ -7,8 +7,8 @@ use std::{
 
 use futures::future::{BoxFuture, FutureExt as _};
 use rmcp::model::{
-    CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResult, Prompt,
-    ReadResourceRequestParams, ReadResourceResult, Resource, Tool,
+    CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResult,
+    Prompt, ReadResourceRequestParams, ReadResourceResult, Resource, Tool,
 };
 use steadfast_classify::{Class, Failure, Flight};
 use steadfast_pool::{Closed, Link, Lost, ToolCall};
@@ -234,9 +234,9 @@ impl Link for FakeLink {
         self: Arc<Self>,
         call: &ToolCall,
         flight: Flight,
-    ) -> BoxFuture<'static, Result<CallToolResult, Failure>> {
+    ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
         let call = call.clone();
-        async move { self.execute(call, flight).await }.boxed()
+        async move { Ok(self.execute(call, flight).await?.into()) }.boxed()
     }
 
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {

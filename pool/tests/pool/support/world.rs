@@ -9,7 +9,7 @@ use std::{
 
 use futures::future::{BoxFuture, FutureExt as _};
 use steadfast_classify::{Class, Failure};
-use steadfast_pool::{Connect, Key, Link, ServerConfig};
+use steadfast_pool::{Connect, Host, Key, Link, ServerConfig};
 use tokio::time::{self, Instant};
 
 use super::link::FakeLink;
@@ -240,6 +240,7 @@ impl Connect for World {
         &self,
         config: &ServerConfig,
         _deadline: Instant,
+        _host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         self.clone().start(config.clone()).boxed()
     }

@@ -7,16 +7,13 @@ mod script;
 use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, FutureExt as _};
-use rmcp::{
-    ServiceExt as _,
-    model::{ClientCapabilities, ClientConfig, Implementation},
-};
+use rmcp::{ServiceExt as _, model::Implementation};
 use serde_json::{Value, json};
 use tokio::{io, time::Instant};
 
-use super::McpLink;
+use super::{Client, McpLink};
 use crate::{
-    Connect, Link, Pool, PoolSettings, ServerConfig,
+    Connect, Host, Link, Pool, PoolSettings, ServerConfig,
     link::server::{Farewell, Server},
     process::Grace,
     wire::{Framing, Wire},
@@ -32,19 +29,25 @@ impl Connect for Scripted {
         &self,
         _: &ServerConfig,
         _: Instant,
+        host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, steadfast_classify::Failure>> {
         let script = self.0.clone();
-        async move { Ok(connect(&script).await as Arc<dyn Link>) }.boxed()
+        let host = host.clone();
+        async move { Ok(connect_to(&script, &host).await as Arc<dyn Link>) }.boxed()
     }
 }
 
 async fn connect(script: &Script) -> Arc<McpLink> {
+    connect_to(script, &Host::default()).await
+}
+
+async fn connect_to(script: &Script, host: &Host) -> Arc<McpLink> {
     let (ours, theirs) = io::duplex(64 * 1024);
     script.serve(theirs);
     let (output, input) = io::split(ours);
     let (wire, tasks, transport) = Wire::start(output, input, Framing::new(1 << 20));
     let us = Implementation::new("test", "1");
-    let client = ClientConfig::new(ClientCapabilities::default(), us);
+    let client = Client::new(host, us);
     let running = client.serve(transport).await.expect("a handshake");
     McpLink::new(
         running,

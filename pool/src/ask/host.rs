@@ -1,0 +1,33 @@
+//! What a connection is to its server.
+
+use std::{fmt, sync::Arc};
+
+use rmcp::model::ClientCapabilities;
+
+/// What a connection is to its server: what it announces in its handshake, and who answers
+/// what the server asks over it.
+///
+/// The pool makes one for each key, and gives it to whoever makes the key's connections. A
+/// clone is the same host. [`Default`] announces nothing and refuses everything.
+#[derive(Clone, Default)]
+pub struct Host(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {}
+
+// === impl Host ===
+
+impl Host {
+    /// What is to be announced to the server: only what can be answered.
+    #[must_use]
+    pub fn capabilities(&self) -> ClientCapabilities {
+        let Inner {} = &*self.0;
+        ClientCapabilities::default()
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
