@@ -124,7 +124,22 @@ pub fn initialize_failure(error: ClientInitializeError) -> Failure {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             initialize_failure(*fallback)
         }
+        #[cfg(feature = "rmcp-http")]
+        ClientInitializeError::TransportError { error, .. } => handshake_send(error),
         error => not_sent.with_source(error),
+    }
+}
+
+/// A handshake runs nothing, so nothing about it is unknown; but who is refused or told to
+/// wait has to know.
+#[cfg(feature = "rmcp-http")]
+fn handshake_send(error: DynamicTransportError) -> Failure {
+    let failure = send_failure(error);
+    match failure.class() {
+        Class::Answered | Class::Overloaded | Class::NotSent => failure,
+        _ => failure
+            .with_class(Class::NotSent)
+            .with_phase(Phase::Connect),
     }
 }
 
@@ -142,6 +157,14 @@ fn names_version(result: &ServerResult) -> bool {
 /// A send that failed in the transport. Only a local pipe that took no complete line
 /// proves anything; an HTTP client reports failed *answers* here too.
 fn send_failure(error: DynamicTransportError) -> Failure {
+    #[cfg(feature = "rmcp-http")]
+    let error = {
+        let (name, kind) = (error.transport_name, error.transport_type_id);
+        match super::http::over_reqwest(error.error) {
+            Ok(failure) => return failure,
+            Err(other) => DynamicTransportError::from_parts(name, kind, other),
+        }
+    };
     let not_sent = error
         .error
         .downcast_ref::<io::Error>()

@@ -6,7 +6,11 @@
 //! [`Flight`](crate::Flight) withdrawn in time proves the rest.
 
 mod error;
+#[cfg(feature = "rmcp-http")]
+mod http;
 mod tag;
 
 pub use error::{Delivery, ServerError, initialize_failure, server_failure, service_failure};
+#[cfg(feature = "rmcp-http")]
+pub use http::http_failure;
 pub use tag::SOURCE_META_KEY;
