@@ -9,8 +9,8 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    Origin,
-    sync::{AtomicBool, AtomicU64, Ordering},
+    Hold, Origin,
+    sync::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 /// Proof of delivery of one attempt: whether its first byte left.
@@ -46,6 +46,8 @@ struct Shared {
     /// Milliseconds that a wire which has to start a server asked for; 0 for none.
     start_limit: AtomicU64,
     copied: AtomicBool,
+    /// How many say that the silence is not the server's.
+    holds: AtomicU32,
     origin: OnceLock<Origin>,
 }
 
@@ -86,6 +88,7 @@ impl Flight {
             sent: AtomicU64::new(TIME),
             start_limit: AtomicU64::new(0),
             copied: AtomicBool::new(false),
+            holds: AtomicU32::new(0),
             origin: OnceLock::new(),
         }))
     }
@@ -116,6 +119,26 @@ impl Flight {
                 .word
                 .fetch_max(pack(Stage::Sent, self.nanos()), Ordering::AcqRel);
         }
+    }
+
+    /// Says that the silence from now on is not the server's. Until what this gives is
+    /// dropped, the read limit does not run.
+    pub fn hold(&self) -> Hold {
+        Hold::new(self.clone())
+    }
+
+    /// Whether somebody says that the silence is not the server's.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.0.holds.load(Ordering::Acquire) > 0
+    }
+
+    pub(crate) fn add_hold(&self) {
+        self.0.holds.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove_hold(&self) {
+        self.0.holds.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Notes that the answer arrived.

@@ -219,3 +219,20 @@ fn brought_to(stage: Stage) -> Flight {
     }
     flight
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_hold_is_a_sign_of_life() {
+    let flight = Flight::new();
+    assert!(flight.queued() && flight.sending());
+    let (first, second) = (flight.hold(), flight.hold());
+    tokio::time::advance(Duration::from_secs(1)).await;
+
+    drop(first);
+    assert!(flight.is_held(), "the other one holds it still");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let now = Instant::now();
+    drop(second);
+
+    assert!(!flight.is_held());
+    assert_eq!(flight.stage(), (Stage::Sent, now));
+}

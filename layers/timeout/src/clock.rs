@@ -33,6 +33,8 @@ pub(crate) enum View {
     Queued { start_limit: Duration },
     /// Sent; the read limit runs from `since`.
     Sent { since: Instant },
+    /// Sent, and the silence is not the server's.
+    Held,
 }
 
 /// What is to be done now.
@@ -87,12 +89,18 @@ impl Clock {
         let Some(flight) = flight.filter(|flight| flight.is_sole()) else {
             return View::Called { at, tracked: false };
         };
+        // First: the end of a hold leaves a mark, and that is then read.
+        let held = flight.is_held();
         match flight.stage() {
             (Stage::Queued | Stage::Withdrawn, _) => View::Queued {
                 start_limit: flight.start_limit().unwrap_or_default(),
             },
             (Stage::Sent | Stage::Answered, last) if self.reset_on_progress => {
-                View::Sent { since: last }
+                if held {
+                    View::Held
+                } else {
+                    View::Sent { since: last }
+                }
             }
             (Stage::Sent | Stage::Answered, last) => View::Sent {
                 since: flight.sent_at().unwrap_or(last),
@@ -106,15 +114,17 @@ impl Clock {
     /// Nobody wakes the attempt when it is sent, so the next look is never later than
     /// the read limit of a request that is sent right after this one.
     pub(crate) fn check(&self, now: Instant, view: View) -> Verdict {
-        let (since, phase, limit) = self.limit(view);
+        let own = self.limit(view);
         // Its own limit says most about what went wrong.
-        let first = earlier(end(since, phase, limit), self.last);
+        let first = earlier(
+            own.and_then(|(since, phase, limit)| end(since, phase, limit)),
+            self.last,
+        );
         match first {
             None => Verdict::Wait(self.next_look(now, view)),
-            Some((end, whose)) if end <= now => Verdict::Over(if whose == phase {
-                Elapsed::new(phase, limit)
-            } else {
-                Elapsed::new(whose, end.saturating_duration_since(self.called))
+            Some((end, whose)) if end <= now => Verdict::Over(match own {
+                Some((_, phase, limit)) if whose == phase => Elapsed::new(phase, limit),
+                _ => Elapsed::new(whose, end.saturating_duration_since(self.called)),
             }),
             Some((end, _)) => {
                 let look = self.next_look(now, view);
@@ -123,22 +133,26 @@ impl Clock {
         }
     }
 
-    /// The limit of the phase it is in, and since when it runs.
-    fn limit(&self, view: View) -> (Instant, Phase, Duration) {
-        match view {
+    /// The limit of the phase it is in, and since when it runs, if it does.
+    fn limit(&self, view: View) -> Option<(Instant, Phase, Duration)> {
+        Some(match view {
             View::Waiting => (self.called, Phase::Connect, self.connect),
             View::Queued { start_limit } => {
                 (self.called, Phase::Connect, self.connect.max(start_limit))
             }
             View::Called { at, .. } => (at, Phase::Read, self.read),
             View::Sent { since } => (since, Phase::Read, self.read),
-        }
+            View::Held => return None,
+        })
     }
 
     /// When an earlier limit than that of this view may begin to count, at the earliest.
     fn next_look(&self, now: Instant, view: View) -> Option<Instant> {
         match view {
-            View::Waiting | View::Queued { .. } => now.checked_add(self.read.max(TICK)),
+            // Nor does anybody wake it when it is set free.
+            View::Waiting | View::Queued { .. } | View::Held => {
+                now.checked_add(self.read.max(TICK))
+            }
             // A wire may claim it late, and then the connect limit counts.
             View::Called { tracked: true, .. } => {
                 self.called.checked_add(self.connect).filter(|at| *at > now)

@@ -53,6 +53,8 @@ fn a_call_that_may_be_sent_unseen_is_looked_at_in_time_for_its_read_limit() {
         (40, queued(0), 80),
         (80, queued(0), 100),
         (80, queued(500), 120),
+        // The read limit runs anew once it is set free, from then on.
+        (80, View::Held, 120),
     ] {
         let verdict = clock.check(called + ms(now), view);
 

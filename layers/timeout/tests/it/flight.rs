@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use futures::future::{BoxFuture, FutureExt};
-use steadfast_classify::{Call, Class, Failure, Flight, Phase, Stage};
+use steadfast_classify::{Call, Class, Failure, Flight, Limits, Phase, Stage};
 use steadfast_timeout::Settings;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
@@ -253,5 +253,37 @@ impl Twice for Failure {
     fn with_attempts_of_two(mut self) -> Self {
         self.set_attempts(2);
         self
+    }
+}
+
+/// The server asked for something, and whoever answers takes their time.
+#[tokio::test(start_paused = true)]
+async fn silence_that_is_not_the_servers_does_not_count() {
+    for (held, limits, end) in [
+        (10_000, Limits::new(), (Class::Timeout, Phase::Read, 12_000)),
+        // Limits on the attempt hold all the same.
+        (
+            10_000,
+            Limits::new().with_attempt(ms(5_000)),
+            (Class::Timeout, Phase::Attempt, 5_000),
+        ),
+        (0, Limits::new(), (Class::Timeout, Phase::Read, 2_000)),
+    ] {
+        let service = service_fn(move |mut request: Req| async move {
+            let flight = request.0.take_flight().expect("it is tracked");
+            assert!(flight.queued() && flight.sending());
+            let hold = flight.hold();
+            sleep(ms(held)).await;
+            drop(hold);
+            std::future::pending::<Result<(), Failure>>().await
+        });
+        let begun = Instant::now();
+
+        let call = timeout(service, SETTINGS).oneshot(Req::tracked().with_limits(limits));
+        let failure = call.await.expect_err("nobody answers");
+
+        let (class, phase, after) = end;
+        assert_eq!((failure.class(), failure.phase()), (class, Some(phase)));
+        assert_eq!(millis(begun.elapsed()), after, "held for {held} ms");
     }
 }
