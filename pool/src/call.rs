@@ -8,7 +8,14 @@ use std::{
 use rmcp::model::{CallToolResult, JsonObject};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use steadfast_classify::{Call, CallContext, Caller, Effect, Limits, Question, Recoverable};
+use steadfast_classify::{
+    Call, CallContext, Caller, Effect, Flight, Limits, Question, Recoverable,
+};
+
+use crate::{
+    progress::{self, ProgressStream},
+    ties::Ties,
+};
 
 /// A call to a tool of one server.
 ///
@@ -29,6 +36,7 @@ pub struct ToolCall {
     cacheable: Option<bool>,
     send_key: bool,
     context: CallContext,
+    ties: Option<Arc<Ties>>,
 }
 
 /// The arguments of a call with their digest beside them.
@@ -52,6 +60,7 @@ impl ToolCall {
             cacheable: None,
             send_key: false,
             context: CallContext::tracked(),
+            ties: None,
         }
     }
 
@@ -104,6 +113,45 @@ impl ToolCall {
     pub const fn with_idempotency_key(mut self, send: bool) -> Self {
         self.send_key = send;
         self
+    }
+
+    /// Asks for the progress of the call, all of its attempts. It costs the call nothing
+    /// but a place in the memory: a stream that nobody reads drops what is too much.
+    ///
+    /// ```
+    /// # use steadfast_pool::ToolCall;
+    /// # async fn build(call: ToolCall) {
+    /// let (call, mut progress) = call.with_progress();
+    /// tokio::spawn(async move {
+    ///     while let Some(step) = progress.next().await {
+    ///         println!("{:?} of {:?}", step.progress, step.total);
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_progress(mut self) -> (Self, ProgressStream) {
+        let (sender, stream) = progress::channel();
+        self.ties = Some(Arc::new(Ties {
+            progress: Some(Arc::new(sender)),
+            ..Ties::default()
+        }));
+        (self, stream)
+    }
+
+    pub(crate) const fn ties(&self) -> Option<&Arc<Ties>> {
+        self.ties.as_ref()
+    }
+
+    /// What ties the call to whoever made it, as this attempt of it.
+    pub(crate) fn tie(&mut self, flight: &Flight) {
+        if let Some(ties) = &self.ties {
+            self.ties = Some(Arc::new(Ties {
+                progress: ties.progress.clone(),
+                call: Some(flight.clone()),
+                attempt: self.context.attempt(),
+            }));
+        }
     }
 
     pub(crate) fn for_server(mut self, server: Arc<str>, asker: Arc<str>) -> Self {

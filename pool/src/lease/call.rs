@@ -28,7 +28,8 @@ pub struct CallFuture(BoxFuture<'static, Result<CallToolResult, Failure>>);
 // === impl Lease ===
 
 impl Lease {
-    async fn run(self, call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
+    async fn run(self, mut call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
+        call.tie(&flight);
         let work = async {
             let connection = self.checkout(&flight, Some(call.tool())).await?;
             let sent = flight.clone();

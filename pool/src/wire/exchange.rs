@@ -8,8 +8,8 @@ use std::{
 use rmcp::{
     RoleClient,
     model::{
-        GetExtensions as _, GetMeta, JsonRpcError, JsonRpcMessage, ProgressToken, RequestId,
-        ServerNotification,
+        GetExtensions as _, GetMeta, JsonRpcError, JsonRpcMessage, ProgressNotificationParam,
+        ProgressToken, RequestId, ServerNotification,
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
@@ -201,7 +201,7 @@ impl Exchange {
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
-                    self.progress(&progress.params.progress_token);
+                    self.progress(&progress.params);
                     Incoming::Taken
                 }
                 ServerNotification::ToolListChangedNotification(_) => {
@@ -244,10 +244,13 @@ impl Exchange {
         Incoming::Forward(message)
     }
 
-    fn progress(&mut self, token: &ProgressToken) {
-        let running = self.tokens.get(token).and_then(|id| self.pending.get(id));
+    fn progress(&mut self, told: &ProgressNotificationParam) {
+        let running = self
+            .tokens
+            .get(&told.progress_token)
+            .and_then(|id| self.pending.get(id));
         match running.and_then(|pending| pending.trace.as_ref()) {
-            Some(trace) => trace.flight().progress(),
+            Some(trace) => trace.progress(told),
             None => self.traffic.stray_progress += 1,
         }
     }

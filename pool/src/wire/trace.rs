@@ -1,18 +1,21 @@
 //! What a request carries to the wire.
 
 use std::sync::{
-    OnceLock,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering},
 };
 
-use rmcp::model::RequestId;
+use rmcp::model::{ProgressNotificationParam, RequestId};
 use steadfast_classify::{Failure, Flight};
+
+use crate::{progress::Progress, ties::Ties};
 
 /// Travels in the extensions of a request, so that the wire can mark its flight and the
 /// call can find its request again. Changed only under the lock of the exchange.
 #[derive(Debug)]
 pub(crate) struct Trace {
     flight: Flight,
+    ties: Option<Arc<Ties>>,
     id: OnceLock<RequestId>,
     abandoned: AtomicBool,
     refused: AtomicBool,
@@ -23,8 +26,14 @@ pub(crate) struct Trace {
 
 impl Trace {
     pub(crate) const fn new(flight: Flight) -> Self {
+        Self::tied(flight, None)
+    }
+
+    /// The same for a call that somebody wants to hear of.
+    pub(crate) const fn tied(flight: Flight, ties: Option<Arc<Ties>>) -> Self {
         Self {
             flight,
+            ties,
             id: OnceLock::new(),
             abandoned: AtomicBool::new(false),
             refused: AtomicBool::new(false),
@@ -34,6 +43,22 @@ impl Trace {
 
     pub(crate) const fn flight(&self) -> &Flight {
         &self.flight
+    }
+
+    /// Notes what the server told of the request, and passes it on.
+    pub(super) fn progress(&self, told: &ProgressNotificationParam) {
+        self.flight.progress();
+        // Tokens can be guessed: before its request was sent it is about nothing.
+        let sent = self.flight.sent_at().is_some();
+        if let Some(ties) = self.ties.as_ref().filter(|_| sent) {
+            ties.alive();
+            ties.report(Progress {
+                progress: Some(told.progress),
+                total: told.total,
+                message: told.message.clone(),
+                attempt: 0,
+            });
+        }
     }
 
     /// Whether the request provably never left: it was taken back in time, or the very

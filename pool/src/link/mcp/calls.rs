@@ -10,7 +10,7 @@ use rmcp::service::PeerRequestOptions;
 use steadfast_classify::{Call as _, Class, Failure, Flight};
 
 use super::McpLink;
-use crate::ToolCall;
+use crate::{ToolCall, wire::Trace};
 
 /// The `_meta` key of the idempotency key of a logical call.
 const IDEMPOTENCY_META_KEY: &str = "io.github.steadfast/idempotency-key";
@@ -70,8 +70,12 @@ impl McpLink {
         request: ClientRequest,
         flight: Flight,
     ) -> Result<ServerResult, Failure> {
-        self.request(request, PeerRequestOptions::no_options(), flight)
-            .await
+        self.request(
+            request,
+            PeerRequestOptions::no_options(),
+            Trace::new(flight),
+        )
+        .await
     }
 }
 
@@ -101,7 +105,7 @@ pub(super) fn tool_request(call: &ToolCall) -> (ClientRequest, PeerRequestOption
 }
 
 /// What the answer to a tool call holds. A result without content is one all the same.
-pub(super) fn tool_result(result: ServerResult) -> Result<CallToolResponse, Failure> {
+pub(super) fn tool_answer(result: ServerResult) -> Result<CallToolResponse, Failure> {
     match result {
         ServerResult::CallToolResult(result) => Ok(result.into()),
         ServerResult::InputRequiredResult(result) => Ok(result.into()),

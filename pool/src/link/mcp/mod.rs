@@ -27,7 +27,7 @@ use super::{Closed, Link, Lost, server::Server};
 use crate::{
     ToolCall,
     process::Grace,
-    wire::{List, Wire, WireTasks},
+    wire::{List, Trace, Wire, WireTasks},
 };
 
 pub(crate) use client::Client;
@@ -94,7 +94,8 @@ impl Link for McpLink {
         flight: Flight,
     ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
         let (request, options) = calls::tool_request(call);
-        async move { calls::tool_result(self.request(request, options, flight).await?) }.boxed()
+        let trace = Trace::tied(flight, call.ties().cloned());
+        async move { calls::tool_answer(self.request(request, options, trace).await?) }.boxed()
     }
 
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {

@@ -8,7 +8,7 @@ use rmcp::{
     service::{PeerRequestOptions, RequestHandle},
 };
 use steadfast_classify::{
-    Class, Failure, Flight, Phase, Stage,
+    Class, Failure, Phase, Stage,
     mcp::{Delivery, service_failure},
 };
 use tokio::time;
@@ -37,9 +37,9 @@ impl McpLink {
         &self,
         mut request: ClientRequest,
         options: PeerRequestOptions,
-        flight: Flight,
+        trace: Trace,
     ) -> Result<ServerResult, Failure> {
-        let trace = Arc::new(Trace::new(flight));
+        let trace = Arc::new(trace);
         request.extensions_mut().insert(Arc::clone(&trace));
         let mut guard = AbandonOnDrop::new(&self.wire, &trace);
         let sent = tokio::select! {

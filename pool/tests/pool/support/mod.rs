@@ -15,8 +15,8 @@ use steadfast_pool::{
 use tokio::{sync::broadcast, task::JoinHandle, time};
 use tower::ServiceExt as _;
 
-#[cfg(feature = "metrics")]
 pub(crate) use link::FakeLink;
+#[cfg(feature = "metrics")]
 pub(crate) use numbers::Numbers;
 pub(crate) use world::{Connecting, Listing, World};
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod lists;
+mod progress;
 mod script;
 
 use std::{sync::Arc, time::Duration};

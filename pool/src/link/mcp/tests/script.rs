@@ -107,8 +107,10 @@ impl Script {
 }
 
 fn envelope(answer: &Value, id: &Value) -> Value {
-    if let Some(method) = answer.get("method") {
-        json!({"jsonrpc": "2.0", "method": method})
+    if answer.get("method").is_some() {
+        let mut message = answer.clone();
+        message["jsonrpc"] = json!("2.0");
+        message
     } else if let Some(error) = answer.get("error") {
         json!({"jsonrpc": "2.0", "id": id, "error": error})
     } else {
