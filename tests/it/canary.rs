@@ -15,6 +15,7 @@
 mod listen;
 mod secrets;
 mod support;
+mod traced;
 mod warned;
 
 /// One test after the other: each hears everything.

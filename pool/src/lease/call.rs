@@ -13,7 +13,10 @@ use rmcp::model::{CallToolResponse, CallToolResult};
 use steadfast_classify::{Call as _, Class, Failure, Flight, Origin, Stage};
 use tower_service::Service;
 
-use super::Lease;
+use super::{
+    Lease,
+    span::{Request, tool_error},
+};
 use crate::{ToolCall, error::Refused};
 
 /// The answer to a call on a [`Lease`].
@@ -30,13 +33,15 @@ pub struct CallFuture(BoxFuture<'static, Result<CallToolResult, Failure>>);
 impl Lease {
     async fn run(self, mut call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
         call.tie(&flight);
+        let request = Request::tool_call(&self, &call, &flight);
         let work = async {
             let connection = self.checkout(&flight, Some(call.tool())).await?;
             let sent = flight.clone();
             let answer = connection.call(&flight, |link| link.call(&call, sent));
             complete(answer.await?)
         };
-        let result = self.unless_closed(&flight, work).await;
+        let work = self.unless_closed(&flight, work);
+        let result = request.around(tool_error, work).await;
         result.map_err(|failure| failure.with_origin(&self.origin(&call)))
     }
 

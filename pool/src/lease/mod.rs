@@ -1,7 +1,10 @@
 //! A session's hold on a server.
 
 mod call;
+#[cfg(feature = "metrics")]
+mod numbers;
 mod requests;
+mod span;
 
 use std::{fmt, sync::Arc};
 

@@ -11,7 +11,7 @@ use rmcp::model::{
 use steadfast_classify::{Class, Failure, Flight, Origin, Phase};
 use tokio::time::{Instant, timeout};
 
-use super::Lease;
+use super::{Lease, span::Request};
 use crate::Link;
 
 /// How long an answer may take where the configuration does not say.
@@ -103,7 +103,9 @@ impl Lease {
             let answered = timeout(limit, answer).await;
             answered.unwrap_or_else(|_| Err(timed_out(&flight, begun.elapsed())))
         };
-        let result = self.unless_closed(&flight, work).await;
+        let request = Request::other(self, method, prompt, &flight);
+        let work = self.unless_closed(&flight, work);
+        let result = request.around(|_| None, work).await;
         result.map_err(|failure| failure.with_origin(&origin))
     }
 }

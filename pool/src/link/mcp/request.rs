@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ServiceError,
-    model::{ClientRequest, GetExtensions as _, ServerResult},
+    model::{ClientRequest, GetExtensions as _, RequestId, ServerResult},
     service::{PeerRequestOptions, RequestHandle},
 };
 use steadfast_classify::{
@@ -12,6 +12,7 @@ use steadfast_classify::{
     mcp::{Delivery, service_failure},
 };
 use tokio::time;
+use tracing::{Span, field::display, level_filters::LevelFilter};
 
 use super::McpLink;
 use crate::{
@@ -54,6 +55,7 @@ impl McpLink {
                 return Err(self.refine(service_failure(error, Delivery::NotHanded)));
             }
         };
+        self.note(&handle.id);
         match self.answer(handle, &trace).await {
             Ok(Ok(result)) => {
                 guard.disarm();
@@ -93,6 +95,19 @@ impl McpLink {
                 Err(self.loss(trace))
             }
             Ok(answer) => Ok(answer),
+        }
+    }
+
+    /// Puts what the protocol calls it on the span of the request, where there is one.
+    fn note(&self, id: &RequestId) {
+        // To look for the span is dear, and there is none where nobody listens.
+        if LevelFilter::current() == LevelFilter::OFF {
+            return;
+        }
+        let span = Span::current();
+        span.record("jsonrpc.request.id", display(id));
+        if let Some(server) = self.peer.peer_info() {
+            span.record("mcp.protocol.version", display(&server.protocol_version));
         }
     }
 

@@ -1,0 +1,114 @@
+//! A server in memory that answers as its tool is named.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::{self, BoxFuture, FutureExt as _, TryFutureExt as _};
+use rmcp::{
+    ErrorData,
+    model::{
+        CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResult,
+        Prompt, ReadResourceRequestParams, ReadResourceResult, Tool,
+    },
+};
+use steadfast_classify::{Class, Failure, Flight, mcp::server_failure};
+use steadfast_pool::{
+    Closed, Connect, Host, Lease, Link, Lost, Pool, PoolSettings, ServerConfig, Session, ToolCall,
+};
+use tokio::time::Instant;
+
+/// What must not be found in any span.
+pub(crate) const SECRET: &str = "canary";
+
+#[derive(Debug)]
+struct Server;
+
+/// A lease of a server of this name, and what must outlive it.
+pub(crate) async fn lease(name: &str) -> ((Pool, Session), Lease) {
+    let pool = Pool::with_connector(PoolSettings::default(), Server).expect("good settings");
+    let config = ServerConfig::stdio(name, "fake").arg(SECRET).build();
+    let session = pool.session("s");
+    let lease = session.acquire(&config.expect("a good one")).await;
+    ((pool, session), lease.expect("it starts"))
+}
+
+pub(crate) fn call(lease: &Lease, tool: &str) -> ToolCall {
+    let arguments = serde_json::Map::from_iter([("password".to_owned(), SECRET.into())]);
+    lease.tool(tool).with_arguments(arguments)
+}
+
+async fn answer(tool: Arc<str>, flight: Flight) -> Result<CallToolResult, Failure> {
+    if &*tool == "queued" {
+        future::pending::<()>().await;
+    }
+    assert!(flight.sending());
+    let text = vec![ContentBlock::text(SECRET)];
+    match &*tool {
+        "fails" => Ok(CallToolResult::error(text)),
+        "refuses" => Err(server_failure(ErrorData::internal_error(SECRET, None), &[])),
+        "breaks" => Err(Failure::new(Class::Unknown).with_source("the server ended")),
+        "hangs" => future::pending().await,
+        _ => {
+            flight.answered();
+            Ok(CallToolResult::success(text))
+        }
+    }
+}
+
+impl Connect for Server {
+    fn connect(
+        &self,
+        _: &ServerConfig,
+        _: Instant,
+        _: &Host,
+    ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
+        future::ok(Arc::new(Self) as Arc<dyn Link>).boxed()
+    }
+}
+
+impl Link for Server {
+    fn call(
+        self: Arc<Self>,
+        call: &ToolCall,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
+        answer(Arc::clone(call.tool()), flight)
+            .map_ok(CallToolResponse::Complete)
+            .boxed()
+    }
+
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
+        let names = ["works", "fails", "refuses", "breaks", "hangs", "queued"];
+        let tools = names.map(|name| Tool::new(name, "", serde_json::Map::new()));
+        future::ok(tools.to_vec()).boxed()
+    }
+
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
+        future::ok(vec![Prompt::new("greet", None::<String>, None)]).boxed()
+    }
+
+    fn get_prompt(
+        self: Arc<Self>,
+        _: GetPromptRequestParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<GetPromptResult, Failure>> {
+        assert!(flight.sending());
+        future::ok(GetPromptResult::new(Vec::new()).with_description(SECRET)).boxed()
+    }
+
+    fn read_resource(
+        self: Arc<Self>,
+        _: ReadResourceRequestParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<ReadResourceResult, Failure>> {
+        assert!(flight.sending());
+        future::ok(ReadResourceResult::new(Vec::new())).boxed()
+    }
+
+    fn lost(self: Arc<Self>) -> BoxFuture<'static, Lost> {
+        future::pending().boxed()
+    }
+
+    fn close(self: Arc<Self>, _: Duration) -> BoxFuture<'static, Closed> {
+        future::ready(Closed::clean()).boxed()
+    }
+}
