@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Prints milliseconds, the median and the best of many, for the processes that run anyway
-//! and for 300 more.
+//! and for 300 more. Then what it takes to end many servers at once, each with a child that
+//! left its group: kindly, killed together, and dropped one by one.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -21,9 +22,11 @@ mod linux {
         time::{Duration, Instant},
     };
 
-    use steadfast::pool::process::{Grace, InheritedEnv, Spec, Watchdog, spawn};
+    use futures::future::join_all;
+    use steadfast::pool::process::{Grace, InheritedEnv, Process, Spawned, Spec, Watchdog, spawn};
 
     const LOOKS: usize = 100;
+    const SERVERS: [usize; 3] = [1, 30, 120];
     const LISTINGS: usize = 20;
 
     /// Processes that do nothing, for as long as this lives.
@@ -52,6 +55,60 @@ mod linux {
             );
             drop(crowd);
         }
+        println!(
+            "\n{:<12} {:<12} {:>16} {:>16} {:>16}",
+            "processes", "servers", "shut down", "killed", "dropped"
+        );
+        for more in [0, 300] {
+            let crowd = Crowd::of(more);
+            for servers in SERVERS {
+                let crowded = processes();
+                let took = runtime.block_on(ends(servers));
+                let [kindly, killed, dropped] = took.map(|took| took.as_secs_f64() * 1e3);
+                println!(
+                    "{crowded:<12} {servers:<12} {kindly:>13.0} ms {killed:>13.0} ms \
+                     {dropped:>13.0} ms"
+                );
+            }
+            drop(crowd);
+        }
+    }
+
+    /// How long so many servers take to end: asked to, killed together, and one by one.
+    async fn ends(servers: usize) -> [Duration; 3] {
+        let watchdog = Watchdog::new();
+        let all = trees(servers, &watchdog);
+        let begun = Instant::now();
+        let ends = join_all(all.into_iter().map(|server| async {
+            let mut process = server.process;
+            process.note_descendants().await;
+            drop(server.stdin);
+            process.shutdown(Grace::default()).await
+        }));
+        let ends = ends.await;
+        let kindly = begun.elapsed();
+        assert!(ends.iter().all(|end| end.survivors == Some(0)));
+
+        let all = trees(servers, &watchdog);
+        let begun = Instant::now();
+        Process::kill_all(all.into_iter().map(|server| server.process));
+        let killed = begun.elapsed();
+
+        let all = trees(servers, &watchdog);
+        let begun = Instant::now();
+        drop(all);
+        [kindly, killed, begun.elapsed()]
+    }
+
+    fn trees(servers: usize, watchdog: &Watchdog) -> Vec<Spawned> {
+        let spec = Spec::new("sh")
+            .with_args(["-c", "setsid sleep 600 & exec cat"])
+            .with_env(InheritedEnv::capture().with([]));
+        let start = || spawn(&spec, watchdog, 1024).unwrap();
+        let all: Vec<_> = (0..servers).map(|_| start()).collect();
+        // Until each has become what it is.
+        std::thread::sleep(Duration::from_millis(300));
+        all
     }
 
     /// The pass that tells a server's descendants by group, parents, mark and start time. Of

@@ -202,6 +202,9 @@ impl Drop for Owner {
         for station in &stations {
             station.drain(now, now);
         }
+        // All servers at once, which is quicker than one after the other; then whatever a
+        // connector does not know of.
+        self.0.connector().kill_all();
         self.0.kill_all(&stations);
     }
 }

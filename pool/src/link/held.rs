@@ -132,6 +132,21 @@ impl Hold {
             }
         }
     }
+
+    fn into_running(self) -> Option<Process> {
+        match self {
+            Self::Running(process) => Some(process),
+            Self::Ending { .. } | Self::Gone => None,
+        }
+    }
+
+    /// Kills what is held, and tells whoever was ending it.
+    fn kill(self) {
+        if let Self::Ending { shutdown, waker } = self {
+            drop(shutdown);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
 }
 
 impl std::fmt::Debug for Hold {
@@ -147,10 +162,7 @@ impl std::fmt::Debug for Hold {
 fn kill(hold: &Mutex<Hold>) {
     let held = mem::take(&mut *lock(hold));
     // Killing takes a moment, so not under the lock.
-    if let Hold::Ending { shutdown, waker } = held {
-        drop(shutdown);
-        waker.into_iter().for_each(Waker::wake);
-    }
+    held.kill();
 }
 
 fn lock(hold: &Mutex<Hold>) -> MutexGuard<'_, Hold> {
@@ -176,9 +188,12 @@ impl Started {
             processes.over = true;
             mem::take(&mut processes.held)
         };
-        for hold in started.iter().filter_map(Weak::upgrade) {
-            kill(&hold);
-        }
+        let started = started.iter().filter_map(Weak::upgrade);
+        let (running, rest): (Vec<_>, Vec<_>) = started
+            .map(|hold| mem::take(&mut *lock(&hold)))
+            .partition(|held| matches!(held, Hold::Running(_)));
+        Process::kill_all(running.into_iter().filter_map(Hold::into_running));
+        rest.into_iter().for_each(Hold::kill);
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {

@@ -1,17 +1,14 @@
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use super::{
+    census::Look,
     exit::Exit,
     stderr::StderrTail,
     sweep::{Hunt, SweepReport},
-    sys::{self, Leader, Signal},
-    table::Family,
+    sys::Leader,
+    table::{Ancestor, Family},
     watchdog::Watchdog,
 };
-
-/// How long a synchronous kill waits for the process to end. It takes a millisecond or two, unless
-/// the process hangs in the kernel.
-const KILL_LIMIT: Duration = Duration::from_millis(500);
 
 /// A running server and all that descends from it.
 ///
@@ -20,22 +17,17 @@ const KILL_LIMIT: Duration = Duration::from_millis(500);
 pub struct Process {
     pub(super) leader: Leader,
     pub(super) hunt: Hunt,
-    pub(super) mark: String,
-    watchdog: Watchdog,
+    mark: u64,
+    pub(super) watchdog: Watchdog,
     stderr: StderrTail,
 }
 
 // === impl Process ===
 
 impl Process {
-    /// Takes charge of a leader: from here on its end is certain. `mark` is the variable that all
-    /// its descendants carry.
-    pub(super) fn new(
-        leader: Leader,
-        mark: String,
-        stderr_limit: usize,
-        watchdog: Watchdog,
-    ) -> Self {
+    /// Takes charge of a leader: from here on its end is certain. `mark` is the number by which
+    /// all its descendants can be told.
+    pub(super) fn new(leader: Leader, mark: u64, stderr_limit: usize, watchdog: Watchdog) -> Self {
         watchdog.add(leader.id().pid);
         let stderr = StderrTail::new(stderr_limit);
         Self {
@@ -89,25 +81,6 @@ impl Process {
         &self.stderr
     }
 
-    /// Kills the server and all its descendants, and waits for it: within milliseconds, and no
-    /// longer than half a second. Once it returned, `try_exited` says how the server ended. Does
-    /// nothing a second time.
-    pub fn kill_now(&mut self) -> SweepReport {
-        if self.leader.is_reaped() {
-            return self.hunt.report(self.pid(), &Family::default());
-        }
-        // While the leader lives its descendants can be told by their parents, so look first.
-        let family = self.look_now();
-        self.hunt.signal(&self.leader, &family, Signal::Kill);
-        self.leader.wait_blocking(KILL_LIMIT);
-        // What was forked between the look and the signal.
-        let family = self.look_now();
-        if !family.is_empty() {
-            self.hunt.signal(&self.leader, &family, Signal::Kill);
-        }
-        self.finish(&family)
-    }
-
     /// Forgets the group and waits for the leader, in this order: once it is waited for, its id may
     /// belong to somebody else.
     pub(super) fn finish(&mut self, left: &Family) -> SweepReport {
@@ -117,9 +90,15 @@ impl Process {
         self.hunt.report(self.pid(), left)
     }
 
-    pub(super) fn look_now(&mut self) -> Family {
-        let id = self.leader.id();
-        self.hunt.look(id, sys::table(id, self.mark.as_bytes()))
+    /// One look at the process table, shared with others who look now.
+    pub(super) async fn look(&mut self) -> Family {
+        let look = self.watchdog.census().look(self.leader.id().start).await;
+        self.learn(look)
+    }
+
+    pub(super) fn learn(&mut self, look: Look) -> Family {
+        let (leader, mark) = (self.leader.id(), self.mark);
+        self.hunt.look(Ancestor { leader, mark }, look)
     }
 }
 

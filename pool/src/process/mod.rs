@@ -35,11 +35,13 @@
 //! # }
 //! ```
 
+mod census;
 mod env;
 mod error;
 mod exit;
 mod grace;
 mod handle;
+mod kill;
 mod shutdown;
 mod spawn;
 mod spec;
@@ -48,6 +50,9 @@ mod sweep;
 mod sys;
 mod table;
 mod watchdog;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 
 pub use self::{
     env::InheritedEnv,

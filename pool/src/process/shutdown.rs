@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use tokio::{
-    task::spawn_blocking,
-    time::{Instant, sleep, timeout, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
     exit::Exit,
@@ -16,9 +13,6 @@ use super::{
 
 /// Children often end a moment after their parent; that moment is not worth a signal.
 const MOMENT: Duration = Duration::from_millis(100);
-
-/// How long another thread may take for a look before it is taken on this one.
-const LOOK_LIMIT: Duration = Duration::from_millis(250);
 
 /// How a shutdown went.
 #[derive(Clone, Debug)]
@@ -68,7 +62,7 @@ impl Process {
         let started = Instant::now();
         let mut step = self.await_end_of_input(started, grace.eof).await;
         let mut family = self.look().await;
-        if step == Step::Eof && self.try_exited().is_some() {
+        if step == Step::Eof && self.try_exited().is_some() && !family.is_empty() {
             family = self
                 .settle(
                     family,
@@ -155,17 +149,6 @@ impl Process {
 
     fn is_over(&self, family: &Family) -> bool {
         family.is_empty() && self.try_exited().is_some()
-    }
-
-    /// One look at the process table, off the runtime's threads: a busy host has many processes.
-    async fn look(&mut self) -> Family {
-        let (id, mark) = (self.leader.id(), self.mark.clone());
-        let elsewhere = spawn_blocking(move || sys::table(id, mark.as_bytes()));
-        match timeout(LOOK_LIMIT, elsewhere).await {
-            Ok(Ok(table)) => self.hunt.look(id, table),
-            // A host that fills all of these threads must not keep its servers from ending.
-            _ => self.look_now(),
-        }
     }
 }
 

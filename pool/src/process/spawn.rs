@@ -38,14 +38,10 @@ pub fn spawn(spec: &Spec, watchdog: &Watchdog, stderr_limit: usize) -> Result<Sp
     let failed = |error| SpawnError::new(spec, error);
     // Before the server, so that the host can die at any time.
     watchdog.start();
-    let (name, mark) = watchdog.next_mark();
-    let (leader, pipes) = Leader::start(spec, (name, &mark)).map_err(failed)?;
-    let process = Process::new(
-        leader,
-        format!("{name}={mark}"),
-        stderr_limit,
-        watchdog.clone(),
-    );
+    let mark = watchdog.next_mark();
+    let (name, value) = watchdog.variable(mark);
+    let (leader, pipes) = Leader::start(spec, (name, &value)).map_err(failed)?;
+    let process = Process::new(leader, mark, stderr_limit, watchdog.clone());
     let (stdin, stdout, stderr) = pipes.register().map_err(failed)?;
     process.stderr().drain(stderr);
     Ok(Spawned {

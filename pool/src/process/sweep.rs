@@ -3,8 +3,9 @@ use std::{collections::HashSet, io};
 use tracing::warn;
 
 use super::{
+    census::Look,
     sys::{self, Leader, Sent, Signal},
-    table::{Family, Identity, ProcessTable},
+    table::{Ancestor, Family, Identity},
 };
 
 /// A bound on what one server may make us signal one by one, in case the proof is ever wrong.
@@ -45,8 +46,8 @@ impl SweepReport {
 
 impl Hunt {
     /// Learns from one look at the process table, and says what is alive now.
-    pub(super) fn look(&mut self, leader: Identity, table: io::Result<ProcessTable>) -> Family {
-        let table = match table {
+    pub(super) fn look(&mut self, ancestor: Ancestor, look: Look) -> Family {
+        let table = match look {
             Ok(table) => table,
             Err(error) => {
                 self.blind = true;
@@ -56,7 +57,7 @@ impl Hunt {
         };
         // Once found, a process stays ours although its parent died and its mark was wiped.
         let known: Vec<_> = self.found.iter().copied().collect();
-        let family = table.family(leader, &known, std::process::id());
+        let family = table.family(ancestor, &known, std::process::id());
         self.found
             .extend(family.escaped.iter().chain(&family.beyond));
         family
@@ -114,27 +115,35 @@ impl Hunt {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, sync::Arc};
 
-    use super::{super::table::Row, *};
+    use super::{
+        super::table::{ProcessTable, Row},
+        *,
+    };
 
     const LEADER: Identity = Identity {
         pid: 2000,
         start: 50,
     };
 
+    const ANCESTOR: Ancestor = Ancestor {
+        leader: LEADER,
+        mark: 7,
+    };
+
     #[test]
     fn i08_of_300_descendants_256_are_signalled_and_300_reported() {
         let (mut hunt, sent) = (Hunt::default(), Cell::new(0));
         for _ in 0..3 {
-            let family = hunt.look(LEADER, Ok(escaped(300)));
+            let family = hunt.look(ANCESTOR, escaped(300));
             hunt.signal_each(&family.escaped, |_| {
                 sent.set(sent.get() + 1);
                 Ok(Sent::Delivered)
             });
         }
 
-        let left = hunt.look(LEADER, Ok(escaped(300)));
+        let left = hunt.look(ANCESTOR, escaped(300));
         let report = hunt.report(LEADER.pid, &left);
 
         assert_eq!(sent.get(), 3 * 256);
@@ -145,7 +154,7 @@ mod tests {
     #[test]
     fn what_ended_by_itself_needed_no_signal() {
         let mut hunt = Hunt::default();
-        hunt.look(LEADER, Ok(escaped(300)));
+        hunt.look(ANCESTOR, escaped(300));
 
         let report = hunt.report(LEADER.pid, &Family::default());
 
@@ -156,10 +165,10 @@ mod tests {
     #[test]
     fn what_was_found_once_stays_ours_without_parent_or_mark() {
         let mut hunt = Hunt::default();
-        hunt.look(LEADER, Ok(escaped(1)));
+        hunt.look(ANCESTOR, escaped(1));
 
         let orphan = row(2, 1, 100);
-        let family = hunt.look(LEADER, Ok(ProcessTable::new(vec![orphan])));
+        let family = hunt.look(ANCESTOR, look(vec![orphan]));
 
         assert_eq!(family.escaped, [orphan.id]);
     }
@@ -167,7 +176,7 @@ mod tests {
     #[test]
     fn a_refused_signal_and_an_unreadable_table_are_reported() {
         let mut hunt = Hunt::default();
-        let family = hunt.look(LEADER, Ok(escaped(2)));
+        let family = hunt.look(ANCESTOR, escaped(2));
         hunt.signal_each(&family.escaped, |id| match id.pid {
             2 => Err(io::ErrorKind::PermissionDenied.into()),
             _ => Ok(Sent::Gone),
@@ -181,19 +190,23 @@ mod tests {
                 .is_some_and(|error| error.contains("process 2"))
         );
 
-        let blind = hunt.look(LEADER, Err(io::ErrorKind::NotFound.into()));
+        let blind = hunt.look(ANCESTOR, Err(Arc::new(io::ErrorKind::NotFound.into())));
         assert!(!blind.is_empty(), "unknown is not nothing");
         assert_eq!(hunt.report(LEADER.pid, &blind).found, None);
     }
 
     /// A leader with so many children in groups of their own.
-    fn escaped(count: u32) -> ProcessTable {
+    fn escaped(count: u32) -> Look {
         let children = (1..=count).map(|n| row(n + 1, LEADER.pid, 100));
         let leader = Row {
             id: LEADER,
             ..row(LEADER.pid, 1, LEADER.start)
         };
-        ProcessTable::new(children.chain([leader]).collect())
+        look(children.chain([leader]).collect())
+    }
+
+    fn look(rows: Vec<Row>) -> Look {
+        Ok(Arc::new(ProcessTable::new(rows)))
     }
 
     fn row(pid: u32, ppid: u32, start: u64) -> Row {
@@ -202,7 +215,7 @@ mod tests {
             ppid,
             pgid: pid,
             dead: false,
-            marked: false,
+            mark: None,
         }
     }
 }

@@ -21,13 +21,28 @@ pub(super) struct Row {
     pub(super) pgid: u32,
     /// Ended, only not yet waited for.
     pub(super) dead: bool,
-    /// Carries the mark of the server in its environment.
-    pub(super) marked: bool,
+    /// The number in the mark that it carries in its environment: whose server's it is.
+    pub(super) mark: Option<u64>,
 }
 
-/// One pass over all processes. Not atomic: a pid may be reused between two of its rows.
+/// One pass over all processes, for any number of servers. Not atomic: a pid may be reused
+/// between two of its rows.
 #[derive(Debug, Default)]
-pub(super) struct ProcessTable(Vec<Row>);
+pub(super) struct ProcessTable {
+    rows: Vec<Row>,
+    /// Where each pid stands, the last one if it stands there twice.
+    by_pid: HashMap<u32, usize>,
+    /// Where the children of each pid stand.
+    children: HashMap<u32, Vec<usize>>,
+}
+
+/// Whose descendants are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ancestor {
+    pub(super) leader: Identity,
+    /// The number in the mark that the leader was started with.
+    pub(super) mark: u64,
+}
 
 /// What is alive of a server, its leader apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,9 +58,9 @@ pub(super) struct Family {
 }
 
 struct Search<'a> {
-    by_pid: HashMap<u32, &'a Row>,
-    children: HashMap<u32, Vec<&'a Row>>,
+    table: &'a ProcessTable,
     leader: Identity,
+    mark: u64,
     /// The leader is still in the table, so its pid, and with it the group's id, is not reused.
     pinned: bool,
     host: u32,
@@ -55,14 +70,24 @@ struct Search<'a> {
 
 impl ProcessTable {
     pub(super) fn new(rows: Vec<Row>) -> Self {
-        Self(rows)
+        let mut by_pid = HashMap::with_capacity(rows.len());
+        let mut children: HashMap<_, Vec<_>> = HashMap::new();
+        for (at, row) in rows.iter().enumerate() {
+            by_pid.insert(row.id.pid, at);
+            children.entry(row.ppid).or_default().push(at);
+        }
+        Self {
+            rows,
+            by_pid,
+            children,
+        }
     }
 
-    /// Everything alive that provably descends from `leader`: by group, by mark, by having been
+    /// Everything alive that provably descends from `ancestor`: by group, by mark, by having been
     /// found before (`known`), or by a chain of parents up to one of those. Never `host` itself,
     /// never process 1, and nothing below either.
-    pub(super) fn family(&self, leader: Identity, known: &[Identity], host: u32) -> Family {
-        let search = Search::new(&self.0, leader, host);
+    pub(super) fn family(&self, ancestor: Ancestor, known: &[Identity], host: u32) -> Family {
+        let search = Search::new(self, ancestor, host);
         let mut queue: VecDeque<(&Row, usize)> = self.roots(&search, known).collect();
         let mut seen: HashSet<u32> = queue.iter().map(|(row, _)| row.id.pid).collect();
         let mut family = Family::default();
@@ -77,6 +102,18 @@ impl ProcessTable {
         family
     }
 
+    /// How many carry a mark, whoever's.
+    #[cfg(test)]
+    pub(super) fn marked(&self) -> usize {
+        self.rows.iter().filter(|row| row.mark.is_some()).count()
+    }
+
+    /// Whether this very process is in it, and not another with its pid.
+    fn holds(&self, id: Identity) -> bool {
+        let at = self.by_pid.get(&id.pid);
+        at.is_some_and(|at| self.rows[*at].id == id)
+    }
+
     fn roots<'a>(
         &'a self,
         search: &'a Search<'a>,
@@ -85,29 +122,24 @@ impl ProcessTable {
         let proven = move |row: &&Row| {
             search.may_be_ours(row)
                 && (row.id == search.leader
-                    || row.marked
+                    || row.mark == Some(search.mark)
                     || search.in_group(row)
                     || known.contains(&row.id))
         };
-        self.0.iter().filter(proven).map(|row| (row, 0))
+        self.rows.iter().filter(proven).map(|row| (row, 0))
     }
 }
 
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    fn new(rows: &'a [Row], leader: Identity, host: u32) -> Self {
-        let mut children: HashMap<u32, Vec<&Row>> = HashMap::new();
-        for row in rows {
-            children.entry(row.ppid).or_default().push(row);
-        }
-        let by_pid: HashMap<u32, &Row> = rows.iter().map(|row| (row.id.pid, row)).collect();
-        let pinned = by_pid.get(&leader.pid).is_some_and(|row| row.id == leader);
+    fn new(table: &'a ProcessTable, ancestor: Ancestor, host: u32) -> Self {
+        let Ancestor { leader, mark } = ancestor;
         Self {
-            by_pid,
-            children,
+            table,
             leader,
-            pinned,
+            mark,
+            pinned: table.holds(leader),
             host,
         }
     }
@@ -123,16 +155,14 @@ impl<'a> Search<'a> {
 
     fn children_of(&self, parent: &Row) -> impl Iterator<Item = &'a Row> {
         // Rows with the same pid twice: a stale one must not lend its children to the other.
-        let current = self
-            .by_pid
-            .get(&parent.id.pid)
-            .is_some_and(|row| row.id == parent.id);
-        let children = self.children.get(&parent.id.pid).filter(|_| current);
+        let current = self.table.holds(parent.id);
+        let children = self.table.children.get(&parent.id.pid);
         let born_after = parent.id.start;
         children
+            .filter(|_| current)
             .into_iter()
             .flatten()
-            .copied()
+            .map(|at| &self.table.rows[*at])
             .filter(move |child| child.id.start >= born_after && self.may_be_ours(child))
     }
 

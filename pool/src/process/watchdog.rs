@@ -2,6 +2,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     hash::{BuildHasher, RandomState},
+    io,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +13,11 @@ use std::{
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::sys::Guard;
+use super::{
+    census::Census,
+    sys::{self, Guard},
+    table::ProcessTable,
+};
 
 /// The variable by which the descendants of a server can be told.
 const MARK: &str = "STEADFAST_POOL";
@@ -38,6 +43,7 @@ pub struct Watchdog(Arc<Inner>);
 pub(super) struct Inner {
     token: String,
     next: AtomicU64,
+    census: Census,
     state: Mutex<State>,
 }
 
@@ -56,11 +62,21 @@ impl Watchdog {
     /// A watchdog for one pool. Starts nothing yet.
     #[must_use]
     pub fn new() -> Self {
+        Self::looking_with(sys::table)
+    }
+
+    /// One whose servers are looked for in this table, which takes what [`sys::table`] does.
+    pub(super) fn looking_with(
+        table: impl Fn(u64, &[u8]) -> io::Result<ProcessTable> + Send + Sync + 'static,
+    ) -> Self {
         // Both numbers are keyed by the system's randomness: nobody gets such a mark by chance.
         let random = || RandomState::new().hash_one(MARK);
+        let token = format!("{:016x}{:016x}", random(), random());
+        let prefix = pattern(&token);
         Self(Arc::new(Inner {
-            token: format!("{:016x}{:016x}", random(), random()),
+            token,
             next: AtomicU64::new(0),
+            census: Census::new(move |since| table(since, prefix.as_bytes())),
             state: Mutex::default(),
         }))
     }
@@ -76,10 +92,24 @@ impl Watchdog {
         self.0.ensure(&mut self.0.state());
     }
 
-    /// Name and value of the variable that marks one server, never given twice.
-    pub(super) fn next_mark(&self) -> (&'static str, String) {
-        let n = self.0.next.fetch_add(1, Ordering::Relaxed);
-        (MARK, format!("{}:{n}", self.0.token))
+    /// The number that marks one server, never given twice.
+    pub(super) fn next_mark(&self) -> u64 {
+        self.0.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Name and value of the variable that carries it.
+    pub(super) fn variable(&self, mark: u64) -> (&'static str, String) {
+        (MARK, format!("{}:{mark}", self.0.token))
+    }
+
+    /// Whether both are clones of one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where its servers are looked for when they end.
+    pub(super) fn census(&self) -> &Census {
+        &self.0.census
     }
 
     /// From now on the group is killed if the host dies.
@@ -140,20 +170,19 @@ impl Inner {
             state.bury();
             return self.ensure(state);
         }
-        let pattern = format!("{MARK}={}:", self.token);
-        match Guard::start(&pattern).and_then(|guard| self.brief(state, guard)) {
+        match Guard::start(&pattern(&self.token)).and_then(|guard| self.brief(state, guard)) {
             Ok(guard) => {
                 state.since = Some(Instant::now());
                 state.guard = Some(guard);
             }
             Err(error) => {
-                state.given_up = error.kind() == std::io::ErrorKind::NotFound;
+                state.given_up = error.kind() == io::ErrorKind::NotFound;
                 warn!(%error, "no watchdog: servers would outlive a killed host");
             }
         }
     }
 
-    fn brief(self: &Arc<Self>, state: &State, mut guard: Guard) -> std::io::Result<Guard> {
+    fn brief(self: &Arc<Self>, state: &State, mut guard: Guard) -> io::Result<Guard> {
         for group in &state.groups {
             guard.tell(&format!("+ {group}\n"))?;
         }
@@ -172,6 +201,11 @@ impl Inner {
         inner.ensure(&mut state);
         state.guard.as_ref().and_then(Guard::pid) != pid
     }
+}
+
+/// What the marks of all servers of one watchdog begin with.
+fn pattern(token: &str) -> String {
+    format!("{MARK}={token}:")
 }
 
 // === impl State ===

@@ -17,7 +17,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use super::{
     super::table::{Identity, ProcessTable, Row},
-    Sent, Signal,
+    Sent, Signal, mark_in,
     unix::{number, pid as raw_pid},
 };
 
@@ -104,7 +104,7 @@ pub(crate) fn signal(id: Identity, signal: Signal) -> io::Result<Sent> {
 }
 
 /// Who has this pid now, dead or alive.
-pub(super) fn identity(pid: u32) -> io::Result<Option<Identity>> {
+pub(crate) fn identity(pid: u32) -> io::Result<Option<Identity>> {
     Ok(read_row(Path::new(PROC), pid)?.map(|row| row.id))
 }
 
@@ -116,13 +116,13 @@ pub(crate) fn is_alive(id: Identity) -> bool {
     }
 }
 
-/// One pass over all processes. The environment is read only of those that may descend from the
-/// leader, which is few.
-pub(crate) fn table(leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
-    table_in(Path::new(PROC), leader, mark)
+/// One pass over all processes. The environment is read only of those that started at `since` or
+/// later, which is few; a mark in it begins with `prefix`.
+pub(crate) fn table(since: u64, prefix: &[u8]) -> io::Result<ProcessTable> {
+    table_in(Path::new(PROC), since, prefix)
 }
 
-fn table_in(root: &Path, leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
+fn table_in(root: &Path, since: u64, prefix: &[u8]) -> io::Result<ProcessTable> {
     let mut rows = Vec::new();
     for entry in fs::read_dir(root)? {
         let name = entry?.file_name();
@@ -130,8 +130,8 @@ fn table_in(root: &Path, leader: Identity, mark: &[u8]) -> io::Result<ProcessTab
             continue;
         };
         if let Some(mut row) = read_row(root, pid)? {
-            if !row.dead && row.id.start >= leader.start {
-                row.marked = is_marked(root, pid, mark)?;
+            if !row.dead && row.id.start >= since {
+                row.mark = read_mark(root, pid, prefix)?;
             }
             rows.push(row);
         }
@@ -146,11 +146,10 @@ fn read_row(root: &Path, pid: u32) -> io::Result<Option<Row>> {
     Ok(read(root, pid, "stat")?.and_then(|stat| parse_stat(&stat)))
 }
 
-fn is_marked(root: &Path, pid: u32, mark: &[u8]) -> io::Result<bool> {
+fn read_mark(root: &Path, pid: u32, prefix: &[u8]) -> io::Result<Option<u64>> {
     let environ = read(root, pid, "environ")?.unwrap_or_default();
-    Ok(environ
-        .split(|byte| *byte == 0)
-        .any(|variable| variable == mark))
+    let mut variables = environ.split(|byte| *byte == 0);
+    Ok(variables.find_map(|variable| mark_in(variable, prefix)))
 }
 
 /// `None` for a process that has ended meanwhile, or is not for us to see, so not ours. Anything
@@ -189,7 +188,7 @@ fn parse_stat(stat: &[u8]) -> Option<Row> {
         ppid,
         pgid,
         dead,
-        marked: false,
+        mark: None,
     })
 }
 
@@ -246,8 +245,8 @@ mod tests {
         let empty = tempfile::tempdir().unwrap();
         let us = identity(std::process::id()).unwrap().unwrap();
 
-        assert!(table_in(&empty.path().join("absent"), us, b"X=1").is_err());
-        assert!(table_in(empty.path(), us, b"X=1").is_err());
+        assert!(table_in(&empty.path().join("absent"), us.start, b"X=").is_err());
+        assert!(table_in(empty.path(), us.start, b"X=").is_err());
     }
 
     #[test]
@@ -258,10 +257,10 @@ mod tests {
         fs::create_dir_all(root.path().join("1")).unwrap(); // ended: nothing in it
         fs::create_dir_all(root.path().join("2")).unwrap();
         fs::write(root.path().join("2/stat"), stat).unwrap();
-        assert!(table_in(root.path(), us, b"X=1").is_ok());
+        assert!(table_in(root.path(), us.start, b"X=").is_ok());
 
         fs::create_dir(root.path().join("2/environ")).unwrap(); // reading it fails
-        assert!(table_in(root.path(), us, b"X=1").is_err());
+        assert!(table_in(root.path(), us.start, b"X=").is_err());
 
         fs::create_dir_all(root.path().join("3/stat")).unwrap();
         assert!(read_row(root.path(), 3).is_err());

@@ -12,6 +12,8 @@ mod unix;
 mod linux;
 #[cfg(target_os = "linux")]
 use self::linux as platform;
+#[cfg(all(test, target_os = "linux"))]
+pub(super) use self::linux::identity;
 
 #[cfg(all(unix, not(target_os = "linux")))]
 mod portable;
@@ -29,6 +31,13 @@ pub(super) use self::{
     platform::{is_alive, signal, table},
     unix::{Leader, StderrPipe},
 };
+
+/// The number of the mark that this variable is, if it begins as marks do.
+#[cfg(unix)]
+fn mark_in(variable: &[u8], prefix: &[u8]) -> Option<u64> {
+    let number = variable.strip_prefix(prefix)?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
 
 /// The two signals that a server may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use sysinfo::{
 
 use super::{
     super::table::{Identity, ProcessTable, Row},
-    Sent, Signal,
+    Sent, Signal, mark_in,
     unix::{number, pid as raw_pid},
 };
 
@@ -72,17 +72,17 @@ pub(crate) fn is_alive(id: Identity) -> bool {
     }
 }
 
-/// One pass over all processes, less those that are too old to descend from the leader.
-pub(crate) fn table(leader: Identity, mark: &[u8]) -> io::Result<ProcessTable> {
+/// One pass over all processes, less those that started before `since`.
+pub(crate) fn table(since: u64, prefix: &[u8]) -> io::Result<ProcessTable> {
     let mut system = System::new().map_err(io::Error::other)?;
     let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     if system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind) == 0 {
         return Err(io::Error::other("it shows no process"));
     }
-    let young = |process: &&Process| process.start_time() >= leader.start;
+    let young = |process: &&Process| process.start_time() >= since;
     let rows = system.processes().values().filter(young);
     Ok(ProcessTable::new(
-        rows.map(|process| row(process, mark)).collect(),
+        rows.map(|process| row(process, prefix)).collect(),
     ))
 }
 
@@ -91,10 +91,10 @@ fn look_at(pid: u32) -> io::Result<Option<Row>> {
     let pid = Pid::from_u32(pid);
     let kind = ProcessRefreshKind::nothing();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, kind);
-    Ok(system.process(pid).map(|process| row(process, b"")))
+    Ok(system.process(pid).map(|process| row(process, b"\0")))
 }
 
-fn row(process: &Process, mark: &[u8]) -> Row {
+fn row(process: &Process, prefix: &[u8]) -> Row {
     let pid = process.pid().as_u32();
     let environ = process.environ();
     let group = raw_pid(pid).and_then(|pid| getpgid(Some(pid)).ok());
@@ -110,8 +110,8 @@ fn row(process: &Process, mark: &[u8]) -> Row {
             process.status(),
             ProcessStatus::Zombie | ProcessStatus::Dead
         ),
-        marked: environ
+        mark: environ
             .iter()
-            .any(|variable| variable.as_encoded_bytes() == mark),
+            .find_map(|variable| mark_in(variable.as_encoded_bytes(), prefix)),
     }
 }

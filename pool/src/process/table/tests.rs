@@ -8,6 +8,11 @@ const LEADER: Identity = Identity {
     start: 50,
 };
 
+const ANCESTOR: Ancestor = Ancestor {
+    leader: LEADER,
+    mark: 7,
+};
+
 #[test]
 fn members_of_the_group_and_those_that_left_it_are_told_apart() {
     let table = table([
@@ -21,7 +26,7 @@ fn members_of_the_group_and_those_that_left_it_are_told_apart() {
         row(105, 104, 104, 55),
     ]);
 
-    let family = table.family(LEADER, &[], HOST);
+    let family = table.family(ANCESTOR, &[], HOST);
 
     assert_eq!(pids(&family.members), [101]);
     assert_eq!(pids(&family.escaped), [102, 103]);
@@ -33,7 +38,7 @@ fn i08_a_recycled_leader_pid_gives_no_right_over_its_group_or_children() {
     let stranger = row(100, 1, 100, 900);
     let table = table([stranger, row(101, 100, 100, 901), row(102, 101, 102, 902)]);
 
-    assert!(table.family(LEADER, &[], HOST).is_empty());
+    assert!(table.family(ANCESTOR, &[], HOST).is_empty());
 }
 
 #[test]
@@ -41,8 +46,8 @@ fn i08_a_recycled_pid_is_not_the_process_that_was_found_before() {
     let before = id(102, 60);
     let table = table([leader(), row(102, 1, 102, 61), row(103, 102, 102, 62)]);
 
-    assert!(table.family(LEADER, &[before], HOST).is_empty());
-    let same = table.family(LEADER, &[id(102, 61)], HOST);
+    assert!(table.family(ANCESTOR, &[before], HOST).is_empty());
+    let same = table.family(ANCESTOR, &[id(102, 61)], HOST);
     assert_eq!(pids(&same.escaped), [102, 103]);
 }
 
@@ -57,7 +62,7 @@ fn i08_a_child_older_than_its_parent_is_the_child_of_somebody_before() {
         marked(row(105, 1, 105, 40)),
     ]);
 
-    assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [101]);
+    assert_eq!(pids(&table.family(ANCESTOR, &[], HOST).escaped), [101]);
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn i08_a_cycle_ends() {
         row(105, 104, 105, 60),
     ]);
 
-    assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [104, 105]);
+    assert_eq!(pids(&table.family(ANCESTOR, &[], HOST).escaped), [104, 105]);
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn i08_a_cycle_through_the_leader_ends() {
     first.ppid = 101;
     let table = table([first, row(101, 100, 101, 50)]);
 
-    assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [101]);
+    assert_eq!(pids(&table.family(ANCESTOR, &[], HOST).escaped), [101]);
 }
 
 #[test]
@@ -93,7 +98,7 @@ fn neither_the_host_nor_process_1_nor_their_children_are_ever_ours() {
         row(21, 1, 21, 61),
     ]);
 
-    assert!(table.family(LEADER, &[], HOST).is_empty());
+    assert!(table.family(ANCESTOR, &[], HOST).is_empty());
 }
 
 #[test]
@@ -105,7 +110,19 @@ fn a_mark_is_proof_after_the_parents_have_gone() {
         row(104, 1, 104, 54),   // wiped it and lost its parent
     ]);
 
-    assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [102, 103]);
+    assert_eq!(pids(&table.family(ANCESTOR, &[], HOST).escaped), [102, 103]);
+}
+
+#[test]
+fn the_mark_of_another_server_of_the_same_pool_proves_nothing() {
+    let other = Row {
+        mark: Some(ANCESTOR.mark + 1),
+        ..row(102, 1, 102, 52)
+    };
+
+    let table = table([leader(), other, row(103, 102, 102, 53)]);
+
+    assert!(table.family(ANCESTOR, &[], HOST).is_empty());
 }
 
 #[test]
@@ -114,11 +131,11 @@ fn the_group_of_a_dead_leader_is_ours_until_it_is_reaped() {
     let mut rows = rest.to_vec();
     rows.push(dead(leader()));
 
-    let family = ProcessTable::new(rows).family(LEADER, &[], HOST);
+    let family = ProcessTable::new(rows).family(ANCESTOR, &[], HOST);
     assert_eq!(pids(&family.members), [101]);
     assert_eq!(pids(&family.escaped), [102]);
 
-    assert!(table(rest).family(LEADER, &[], HOST).is_empty());
+    assert!(table(rest).family(ANCESTOR, &[], HOST).is_empty());
 }
 
 #[test]
@@ -129,7 +146,7 @@ fn a_zombie_is_not_alive_but_leads_to_its_children() {
         row(102, 101, 102, 52),
     ]);
 
-    assert_eq!(pids(&table.family(LEADER, &[], HOST).escaped), [102]);
+    assert_eq!(pids(&table.family(ANCESTOR, &[], HOST).escaped), [102]);
 }
 
 #[test]
@@ -137,7 +154,7 @@ fn depth_is_bounded_and_what_is_deeper_is_reported() {
     let mut rows = vec![leader()];
     rows.extend((101..=112).map(|pid| row(pid, pid - 1, pid, u64::from(pid))));
 
-    let family = ProcessTable::new(rows).family(LEADER, &[], HOST);
+    let family = ProcessTable::new(rows).family(ANCESTOR, &[], HOST);
 
     assert_eq!(pids(&family.escaped), (101..=108).collect::<Vec<_>>());
     assert_eq!(pids(&family.beyond), (109..=112).collect::<Vec<_>>());
@@ -153,7 +170,7 @@ fn row(pid: u32, ppid: u32, pgid: u32, start: u64) -> Row {
         ppid,
         pgid,
         dead: false,
-        marked: false,
+        mark: None,
     }
 }
 
@@ -163,7 +180,7 @@ fn leader() -> Row {
 
 fn marked(row: Row) -> Row {
     Row {
-        marked: true,
+        mark: Some(ANCESTOR.mark),
         ..row
     }
 }
