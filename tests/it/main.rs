@@ -15,6 +15,8 @@ mod refused;
 mod stack;
 
 #[cfg(target_os = "linux")]
+mod bulkhead;
+#[cfg(target_os = "linux")]
 mod cancel;
 #[cfg(target_os = "linux")]
 mod framing;

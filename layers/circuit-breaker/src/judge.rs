@@ -26,7 +26,12 @@ pub(crate) fn judge(failure: Option<&Failure>, ran: Duration, count_answered: bo
     let Some(failure) = failure else {
         return Verdict::Failure;
     };
-    let unfair = failure.phase() == Some(Phase::Total) && ran < FAIR_CHANCE;
+    let unfair = match failure.phase() {
+        Some(Phase::Total) => ran < FAIR_CHANCE,
+        // It waited for us, not for the server.
+        Some(Phase::Held) => true,
+        _ => false,
+    };
     match failure.class() {
         Class::NotSent if failure.is_permanent() || unfair => Verdict::Neutral,
         Class::Timeout if unfair => Verdict::Neutral,

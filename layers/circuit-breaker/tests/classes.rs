@@ -26,6 +26,7 @@ enum Does {
 /// Every class, and what changes how it counts.
 fn table() -> Vec<(Failure, Does)> {
     let total = |class| failure(class).with_phase(Phase::Total);
+    let held = |class| failure(class).with_phase(Phase::Held);
     vec![
         (failure(Class::NotSent), Does::Fail),
         (
@@ -35,6 +36,7 @@ fn table() -> Vec<(Failure, Does)> {
         (failure(Class::NotSent).with_permanent(), Does::Nothing),
         (total(Class::NotSent), Does::Nothing),
         (total(Class::NotSent).with_elapsed(secs(1)), Does::Fail),
+        (held(Class::NotSent).with_elapsed(secs(60)), Does::Nothing),
         (failure(Class::Overloaded), Does::Refuse),
         (failure(Class::Timeout), Does::Fail),
         (failure(Class::Timeout).with_phase(Phase::Read), Does::Fail),
@@ -48,6 +50,7 @@ fn table() -> Vec<(Failure, Does)> {
             Does::Nothing,
         ),
         (total(Class::Timeout).with_elapsed(millis(1000)), Does::Fail),
+        (held(Class::Timeout).with_elapsed(secs(60)), Does::Nothing),
         (failure(Class::Unknown), Does::Fail),
         (failure(Class::Answered), Does::Succeed),
         (failure(Class::Answered).with_permanent(), Does::Succeed),

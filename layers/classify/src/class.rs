@@ -42,6 +42,10 @@ pub enum Phase {
     Attempt,
     /// The whole logical call, all attempts and waits.
     Total,
+    /// While our own side kept it waiting: for a free place on the connection, or for
+    /// somebody's answer to what the server asked ([`Flight::hold`](crate::Flight::hold)).
+    /// It says nothing about the server, whatever limit it was that passed.
+    Held,
 }
 
 // === impl Class ===
@@ -103,6 +107,7 @@ impl Phase {
             Self::Read => "read",
             Self::Attempt => "attempt",
             Self::Total => "total",
+            Self::Held => "held",
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use pin_project::pin_project;
-use steadfast_classify::{Class, Failure, Flight};
+use steadfast_classify::{Class, Failure, Flight, Phase};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -135,8 +135,11 @@ impl<S, R, F> fmt::Debug for ResponseFuture<S, R, F> {
 }
 
 fn failure(class: Class, elapsed: Elapsed, ran: Duration, flight: Option<&Flight>) -> Failure {
+    // Whatever limit it is: one that passed while we kept the call waiting is no fault of
+    // the server's.
+    let held = flight.is_some_and(|flight| flight.is_sole() && flight.is_held());
     let failure = Failure::new(class)
-        .with_phase(elapsed.phase())
+        .with_phase(if held { Phase::Held } else { elapsed.phase() })
         .with_elapsed(ran)
         .with_layer("timeout")
         .with_source(elapsed);

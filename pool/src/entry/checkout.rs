@@ -62,7 +62,7 @@ impl Station {
         let under_way = UnderWay::new(self);
         // First the server, so that nobody waits for a place before they wait for a start.
         self.usable(era, config, flight).await?;
-        let place = self.place().await;
+        let place = self.place(flight).await;
         // The connection only now: the one there was may have ended meanwhile.
         loop {
             if let Some((Connection { link, gone, .. }, counted)) = self.begin_call(era, tool)? {
@@ -89,13 +89,16 @@ impl Station {
         }
         // Starting is not connecting: it has a limit of its own.
         flight.starting(self.start_limit(config));
-        self.ready(era, config, Patience::Call).await
+        self.ready(era, config, Patience::Call(flight)).await
     }
 
     /// One of the places on the connection, if their number is limited.
-    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+    async fn place(&self, flight: &Flight) -> Option<OwnedSemaphorePermit> {
+        let places = Arc::clone(self.places()?);
+        // It is our limit that it waits for: that is no fault of the server's.
+        let _hold = flight.hold();
         // Never closed, so there is no error.
-        Arc::clone(self.places()?).acquire_owned().await.ok()
+        places.acquire_owned().await.ok()
     }
 
     /// The connection, with one more call on it; `None` where there is none.

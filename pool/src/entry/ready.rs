@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_classify::{Class, Failure, Phase as CallPhase};
+use steadfast_classify::{Class, Failure, Flight, Hold, Phase as CallPhase};
 use tokio::{
     runtime::Handle,
     time::{Instant, sleep_until},
@@ -26,11 +26,11 @@ use crate::{
 
 /// How long somebody waits for a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum Patience<'a> {
     /// A call: it waits for as long as a start takes, but not for the pause before one.
     /// Whoever makes the call has a limit for it, and can wait for the pause holding
     /// nothing.
-    Call,
+    Call(&'a Flight),
     /// An acquire: for the old connection to go, for a pause no longer than its start
     /// limit, and for a start, each in its own time.
     Acquire,
@@ -41,7 +41,7 @@ pub(crate) enum Patience {
 pub(super) struct Waiter<'a> {
     station: &'a Arc<Station>,
     config: &'a ServerConfig,
-    patience: Patience,
+    patience: Patience<'a>,
     era: Era,
     joined: Instant,
     /// The first start whose failure is this one's too.
@@ -69,7 +69,7 @@ impl Station {
         self: &Arc<Self>,
         era: Era,
         config: &ServerConfig,
-        patience: Patience,
+        patience: Patience<'_>,
     ) -> Result<(), Failure> {
         let waiter = Waiter::new(self, &mut self.state(), era, config, patience);
         waiter.ready().await
@@ -120,7 +120,7 @@ impl<'a> Waiter<'a> {
         state: &mut State,
         era: Era,
         config: &'a ServerConfig,
-        patience: Patience,
+        patience: Patience<'a>,
     ) -> Self {
         state.machine.wait(era);
         // The start that is under way, or the next one.
@@ -146,6 +146,7 @@ impl<'a> Waiter<'a> {
                 Look::Ready => return Ok(()),
                 Look::Again(at) => at,
             };
+            let _hold = self.hold();
             // The sender is in the station, so it cannot be gone.
             match again_at {
                 Some(at) => tokio::select! {
@@ -178,9 +179,19 @@ impl<'a> Waiter<'a> {
         }
     }
 
+    /// Many starts at once wait for each other: that is no fault of this server's.
+    fn hold(&self) -> Option<Hold> {
+        let Patience::Call(flight) = self.patience else {
+            return None;
+        };
+        let state = self.station.state();
+        let queues = state.machine.phase() == Phase::Starting && state.start.began.is_none();
+        queues.then(|| flight.hold())
+    }
+
     /// When this one has waited for long enough. A call is bounded by whoever makes it.
     fn bound(&self, state: &State) -> Option<Instant> {
-        if let Patience::Call = self.patience {
+        if let Patience::Call(_) = self.patience {
             return None;
         }
         let limit = self.limit();
@@ -208,7 +219,7 @@ impl<'a> Waiter<'a> {
             Patience::Acquire if at <= after(self.joined, self.limit()) => {
                 Ok(Look::Again(Some(at)))
             }
-            Patience::Call | Patience::Acquire => Err(self.waited(state).with_retry_in(wait)),
+            Patience::Call(_) | Patience::Acquire => Err(self.waited(state).with_retry_in(wait)),
         }
     }
 

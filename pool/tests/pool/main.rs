@@ -3,6 +3,7 @@
 mod cases;
 mod defects;
 mod drain;
+mod held;
 mod lifecycle;
 mod limits;
 mod model;

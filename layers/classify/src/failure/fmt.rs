@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Failure;
-use crate::Class;
+use crate::{Class, Phase};
 
 /// Writes a foreign text without line breaks and other control characters.
 struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
@@ -23,8 +23,10 @@ impl fmt::Display for Failure {
             Class::Rejected => "rejected before sending",
             Class::Cancelled => "cancelled",
         })?;
-        if let Some(phase) = inner.phase {
-            write!(f, " ({phase})")?;
+        match inner.phase {
+            Some(Phase::Held) => f.write_str(" (it waited for our own side)")?,
+            Some(phase) => write!(f, " ({phase})")?,
+            None => {}
         }
         if let Some(elapsed) = inner.elapsed {
             write!(f, " after {elapsed:.1?}")?;

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use futures::future::{BoxFuture, FutureExt};
 use steadfast_classify::{Call, Class, Failure, Flight, Limits, Phase, Stage};
-use steadfast_timeout::Settings;
+use steadfast_timeout::{Elapsed, Settings};
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Service, ServiceExt, service_fn};
@@ -265,7 +265,7 @@ async fn silence_that_is_not_the_servers_does_not_count() {
         (
             10_000,
             Limits::new().with_attempt(ms(5_000)),
-            (Class::Timeout, Phase::Attempt, 5_000),
+            (Class::Timeout, Phase::Held, 5_000),
         ),
         (0, Limits::new(), (Class::Timeout, Phase::Read, 2_000)),
     ] {
@@ -285,5 +285,28 @@ async fn silence_that_is_not_the_servers_does_not_count() {
         let (class, phase, after) = end;
         assert_eq!((failure.class(), failure.phase()), (class, Some(phase)));
         assert_eq!(millis(begun.elapsed()), after, "held for {held} ms");
+    }
+}
+
+/// It waits for a place of ours, and the server has none to give.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_passes_while_we_hold_a_call_says_so() {
+    for (held, phase) in [(true, Phase::Held), (false, Phase::Connect)] {
+        let service = service_fn(move |mut request: Req| async move {
+            let flight = request.0.take_flight().expect("it is tracked");
+            assert!(flight.queued());
+            let _hold = held.then(|| flight.hold());
+            std::future::pending::<Result<(), Failure>>().await
+        });
+
+        let call = timeout(service, SETTINGS).oneshot(Req::tracked());
+        let failure = call.await.expect_err("there is no place");
+
+        assert_eq!(
+            (failure.class(), failure.phase()),
+            (Class::NotSent, Some(phase))
+        );
+        let elapsed = failure.find_source::<Elapsed>().expect("a limit passed");
+        assert_eq!(elapsed.phase(), Phase::Connect, "whose it was");
     }
 }
