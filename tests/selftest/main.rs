@@ -7,6 +7,7 @@ mod calls;
 mod cancel;
 mod driver;
 mod handshake;
+mod http;
 mod knobs;
 mod lists;
 mod logs;

@@ -13,7 +13,7 @@ use super::server::Server;
 use super::stdio::connect;
 
 const USAGE: &str = "usage: probe [--probe] [--knobs '{…}']\n\
-    An MCP server over stdin and stdout that misbehaves as the knobs say.\n\
+    An MCP server over stdin and stdout, or over HTTP, that misbehaves as the knobs say.\n\
     Without --knobs they are read from the environment variable STEADFAST_PROBE.";
 
 /// The exit code of a probe that cannot start.
@@ -119,15 +119,19 @@ async fn serve_process(knobs: Knobs) -> io::Result<i32> {
     burn(server.knobs.start.burn_ms);
     let life = server.knobs.process.life(&server.knobs.wire);
     let term = terminated(Arc::clone(&server))?;
-    let (input, output) = (
-        tokio::fs::File::from_std(input),
-        tokio::fs::File::from_std(output),
-    );
+    let input = tokio::fs::File::from_std(input);
     tokio::select! {
-        code = connect(&server, input, output) => Ok(code),
+        code = serve_with(&server, input, output) => code,
         code = term => Ok(code),
         () = sleep(life.unwrap_or(Duration::MAX)), if life.is_some() => Ok(0),
     }
+}
+
+async fn serve_with(server: &Arc<Server>, input: tokio::fs::File, output: File) -> io::Result<i32> {
+    if server.knobs.http.is_some() {
+        return super::http::serve_process(server, input, output).await;
+    }
+    Ok(connect(server, input, tokio::fs::File::from_std(output)).await)
 }
 
 /// Keeps the only thread busy, as a server does that loads much code.

@@ -63,6 +63,8 @@ pub enum EventKind {
     Eof,
     /// SIGTERM came.
     Term,
+    /// The client went away before the answer to a request over HTTP.
+    Gone,
 }
 
 // === impl Event ===

@@ -7,6 +7,11 @@ pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL_ERROR: i64 = -32603;
 pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// The first version without `initialize`.
+pub(crate) const STATELESS: &str = "2026-07-28";
 
 /// A message from the client.
 #[derive(Debug)]
@@ -51,6 +56,21 @@ impl Incoming {
             },
             _ => Self::Unreadable,
         }
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    /// The version that the request itself names, as each does from 2026-07-28 on.
+    pub(crate) fn version(&self) -> Option<&str> {
+        let meta = self.params.get("_meta")?;
+        meta.get("io.modelcontextprotocol/protocolVersion")?
+            .as_str()
+    }
+
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.version() == Some(STATELESS)
     }
 }
 

@@ -14,8 +14,9 @@
 //!              (stdio)    (what a request does; knows nothing of bytes)       (stdio)
 //! ```
 //!
-//! It covers MCP 2024-11-05 to 2025-11-25 over stdio, and can serve any pair of byte streams
-//! with [`serve`].
+//! It covers MCP 2024-11-05 to 2026-07-28 over stdio, can serve any pair of byte streams with
+//! [`serve`], and streamable HTTP: as a process with the knob `http`, or in this one with
+//! [`HttpProbe`].
 //!
 //! ```
 //! use steadfast_tests::probe::{Knobs, StartKnobs};
@@ -36,6 +37,7 @@ mod fixed;
 mod handshake;
 #[cfg(unix)]
 mod helper;
+mod http;
 mod knobs;
 mod ledger;
 mod log;
@@ -52,9 +54,11 @@ mod writer;
 
 pub use self::child::{run, serve_if_child};
 pub use self::events::{Event, EventKind, Events};
+pub use self::http::{HttpProbe, HttpRequest, HttpRequests};
 pub use self::knobs::{
-    CallKnobs, Cursors, HelperKnobs, InvalidKnobs, KNOBS_ENV, Knobs, Later, ListKnobs, OnCancel,
-    ProcessKnobs, ProgressKnobs, StartKnobs, TokenSource, WireKnobs,
+    At, CallKnobs, Cursors, Cut, Format, HelperKnobs, HttpFault, HttpKnobs, InvalidKnobs,
+    KNOBS_ENV, Knobs, Later, Lifecycle, ListKnobs, OnCancel, ProcessKnobs, ProgressKnobs, SseKnobs,
+    StartKnobs, Tls, TokenSource, WireKnobs,
 };
 pub use self::ledger::{Execution, Ledger};
 pub use self::log::Log;

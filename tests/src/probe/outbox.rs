@@ -26,6 +26,8 @@ pub(crate) enum Out {
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     queue: mpsc::UnboundedSender<Out>,
+    /// Answers carry what 2026-07-28 asks for.
+    is_stateless: bool,
 }
 
 // === impl Outbox ===
@@ -33,10 +35,26 @@ pub(crate) struct Outbox {
 impl Outbox {
     pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Out>) {
         let (queue, receiver) = mpsc::unbounded_channel();
-        (Self { queue }, receiver)
+        let outbox = Self {
+            queue,
+            is_stateless: false,
+        };
+        (outbox, receiver)
+    }
+
+    /// The same for the answer to a request of 2026-07-28.
+    pub(crate) fn stateless(&self) -> Self {
+        Self {
+            is_stateless: true,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn push(&self, out: Out) {
+        let out = match out {
+            Out::Answer(text) if self.is_stateless => Out::Answer(completed(text)),
+            out => out,
+        };
         // The writer only goes when the server ends.
         let _ = self.queue.send(out);
     }
@@ -48,4 +66,22 @@ impl Outbox {
     pub(crate) fn message(&self, message: &Value) {
         self.push(Out::Message(message.to_string().into_bytes()));
     }
+}
+
+/// Adds the fields that a result has from 2026-07-28 on: that it is whole, and for whom it
+/// could be kept.
+fn completed(text: Vec<u8>) -> Vec<u8> {
+    let Ok(mut message) = serde_json::from_slice::<Value>(&text) else {
+        return text;
+    };
+    let Some(Value::Object(result)) = message.get_mut("result") else {
+        return text;
+    };
+    let mut fill = |name: &str, value: Value| {
+        result.entry(name).or_insert(value);
+    };
+    fill("resultType", "complete".into());
+    fill("ttlMs", 0.into());
+    fill("cacheScope", "private".into());
+    message.to_string().into_bytes()
 }

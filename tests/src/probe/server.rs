@@ -82,6 +82,13 @@ impl Server {
         self.log(&Event::of_process(kind, std::process::id()));
     }
 
+    pub(crate) fn tell_of(&self, kind: EventKind, id: &Value) {
+        self.log(&Event {
+            id: Some(id.clone()),
+            ..Event::of_process(kind, std::process::id())
+        });
+    }
+
     pub(crate) fn tell_received(&self, message: &Incoming) {
         self.log(&Event::of_message(message));
     }

@@ -60,24 +60,29 @@ impl Session {
     async fn request(self: &Arc<Self>, request: Request, out: &Outbox) {
         let start = &self.server.knobs.start;
         let method = request.method.as_str();
-        if method != "initialize" && (start.mute || (method == "ping" && start.ignore_ping)) {
+        let stateless = request.is_stateless().then(|| out.stateless());
+        let out = stateless.as_ref().unwrap_or(out);
+        let begins = matches!(method, "initialize" | "server/discover");
+        if !begins && (start.mute || (method == "ping" && start.ignore_ping)) {
             return;
         }
-        if start.strict && !self.may_ask(method) {
+        if start.strict && !begins && !self.may_ask(&request) {
             let why = format!("{method} came before notifications/initialized");
             let error = RpcError::new(INVALID_REQUEST, why);
             out.answer(&message::reply(&request.id, Err(error)));
             return;
         }
         match method {
-            "initialize" => {
+            "initialize" | "server/discover" => {
                 self.spawn(handshake::answer(
                     Arc::clone(&self.server),
                     request,
                     out.clone(),
                 ));
             }
-            "ping" => out.answer(&message::reply(&request.id, Ok(json!({})))),
+            "ping" if stateless.is_none() => {
+                out.answer(&message::reply(&request.id, Ok(json!({}))))
+            }
             "tools/list" => {
                 self.spawn(tools::answer(
                     Arc::clone(&self.server),
@@ -90,8 +95,10 @@ impl Session {
         }
     }
 
-    fn may_ask(&self, method: &str) -> bool {
-        matches!(method, "initialize" | "ping") || self.initialized.load(Ordering::Relaxed)
+    fn may_ask(&self, request: &Request) -> bool {
+        request.method == "ping"
+            || request.is_stateless()
+            || self.initialized.load(Ordering::Relaxed)
     }
 
     async fn call(self: &Arc<Self>, request: Request, out: &Outbox) {
@@ -108,6 +115,19 @@ impl Session {
         } else {
             self.spawn(call.run(cancelled));
         }
+    }
+
+    /// Cancels whatever runs: the client has gone, which says as much from 2026-07-28 on.
+    pub(crate) fn cancel_all(&self) {
+        for (_, cancel) in lock(&self.live).drain() {
+            // A call that just ended needs no cancel.
+            let _ = cancel.send(());
+        }
+    }
+
+    /// How many calls run.
+    pub(crate) fn running(&self) -> usize {
+        lock(&self.live).len()
     }
 
     /// Forgets a call: from now on a cancel does not reach it.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::HttpFault;
+
 /// What one tool call does: for all calls, for one tool's, or as a call's own arguments.
 ///
 /// In this order: `delay_before_ms`, `exit_before`, the execution (its ledger line), `exit_after`,
@@ -83,6 +85,9 @@ pub struct CallKnobs {
     pub ask: Option<String>,
     /// The parameters of that request.
     pub ask_params: Option<Value>,
+
+    /// Over HTTP: what else becomes of this call's request.
+    pub http: Option<Box<HttpFault>>,
 }
 
 /// What a cancel notice for a running call does.

@@ -1,6 +1,7 @@
 //! The knobs: one struct per place where a fault can be put.
 
 mod call;
+mod http;
 mod list;
 mod process;
 mod start;
@@ -13,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use self::call::{CallKnobs, OnCancel, ProgressKnobs, TokenSource};
+pub use self::http::{At, Cut, Format, HttpFault, HttpKnobs, SseKnobs, Tls};
 pub use self::list::{Cursors, ListKnobs};
 pub use self::process::{HelperKnobs, ProcessKnobs};
-pub use self::start::StartKnobs;
+pub use self::start::{Lifecycle, StartKnobs};
 pub use self::wire::WireKnobs;
 
 /// The environment variable that holds the knobs as JSON.
@@ -48,6 +50,8 @@ pub struct Knobs {
     pub wire: WireKnobs,
     /// Faults of the process: signals, end of input, a grandchild.
     pub process: ProcessKnobs,
+    /// Serve streamable HTTP instead of stdin and stdout.
+    pub http: Option<HttpKnobs>,
     /// Other knobs from a later start on.
     pub later: Option<Box<Later>>,
 }

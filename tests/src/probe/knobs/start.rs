@@ -12,15 +12,17 @@ pub struct StartKnobs {
     pub exit: Option<i32>,
     /// Use so much CPU time before reading anything; only in a process of its own.
     pub burn_ms: u64,
-    /// Wait so long before answering `initialize`.
+    /// Which of the protocol's lifecycles it speaks.
+    pub lifecycle: Lifecycle,
+    /// Wait so long before answering `initialize` or `server/discover`.
     pub delay_ms: u64,
-    /// Never answer `initialize`.
+    /// Never answer either of them.
     pub never: bool,
     /// Exit with this code on receiving `initialize`, after `delay_ms`, without an answer.
     pub exit_on_initialize: Option<i32>,
     /// Answer `initialize` and the last page of `tools/list`, then exit with this code.
     pub exit_after_list: Option<i32>,
-    /// Answer `initialize` with this JSON-RPC error code.
+    /// Answer them with this JSON-RPC error code.
     pub rpc_error: Option<i64>,
     /// The text of that error.
     pub rpc_message: Option<String>,
@@ -36,4 +38,29 @@ pub struct StartKnobs {
     pub mute: bool,
     /// Never answer `ping`.
     pub ignore_ping: bool,
+}
+
+/// How a client and a server get to know each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifecycle {
+    /// However the client begins.
+    #[default]
+    Both,
+    /// With `initialize`: 2024-11-05 to 2025-11-25.
+    Initialize,
+    /// Without it: 2026-07-28.
+    Stateless,
+}
+
+// === impl Lifecycle ===
+
+impl Lifecycle {
+    pub(crate) const fn has_initialize(self) -> bool {
+        matches!(self, Self::Both | Self::Initialize)
+    }
+
+    pub(crate) const fn has_discover(self) -> bool {
+        matches!(self, Self::Both | Self::Stateless)
+    }
 }
