@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use rmcp::model::ProtocolVersion;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,7 @@ use crate::config::{Endpoint, Identity, OAuth, Parts, PerSession, Program, Remot
 ///
 /// A key is a server's name and a digest of everything that defines its transport:
 /// command, arguments, environment, working directory, address, headers, `timeout`,
-/// `oauth` and the other fields about credentials, and, if the session has one, its
+/// `protocolVersion`, `oauth` and the other fields about credentials, and, if the session has one, its
 /// isolation tag. What sessions may see differently on one connection is not in it:
 /// filters, trust, description, start time, and everything under `steadfast`.
 ///
@@ -86,6 +87,7 @@ fn of_parts(parts: &Parts) -> [u8; 32] {
             Identity {
                 endpoint,
                 timeout,
+                protocol_version,
                 oauth,
                 auth_provider_type,
                 target_audience,
@@ -105,6 +107,7 @@ fn of_parts(parts: &Parts) -> [u8; 32] {
     digest.endpoint(endpoint);
     let nanos = timeout.map(|timeout| timeout.as_nanos().to_string());
     digest.optional(nanos.as_deref());
+    digest.optional(protocol_version.as_ref().map(ProtocolVersion::as_str));
     digest.oauth(oauth.as_ref());
     digest.optional(auth_provider_type.as_deref());
     digest.optional(target_audience.as_deref());

@@ -105,6 +105,8 @@ pub use error::{NotYet, Refused};
 pub use events::{DetachReason, PoolEvent};
 pub use key::Key;
 pub use lease::{CallFuture, Lease};
+#[cfg(feature = "http")]
+pub use link::HttpConnect;
 pub use link::{AnyConnect, Closed, Connect, Link, Lost, StdioConnect, VersionMismatch};
 pub use pool::{Pool, Restart};
 pub use progress::{Progress, ProgressStream};
@@ -113,3 +115,5 @@ pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};
 pub use snapshot::{EntrySnapshot, ServerSnapshot, Snapshot, Status};
 pub use view::{PromptView, ResourceView, ToolView};
+#[cfg(feature = "http")]
+pub use wire::http::{Authorize, AuthorizeError, HttpFailed, HttpRefused, Rejected};

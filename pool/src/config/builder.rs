@@ -2,6 +2,7 @@
 
 use std::{fmt, num::NonZeroU32, time::Duration};
 
+use rmcp::model::ProtocolVersion;
 use secrecy::SecretString;
 use steadfast_classify::{Effect, Limits};
 
@@ -84,6 +85,13 @@ impl ServerConfigBuilder {
     /// 300 s.
     pub const fn discovery_timeout(mut self, timeout: Duration) -> Self {
         self.0.discovery_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the version of the protocol to speak, which is negotiated otherwise. It is part
+    /// of the key.
+    pub fn protocol_version(mut self, version: ProtocolVersion) -> Self {
+        self.0.protocol_version = Some(version);
         self
     }
 

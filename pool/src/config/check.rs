@@ -18,11 +18,21 @@ const HEADER: &str = "a header name of letters, digits and !#$%&'*+-.^_`|~";
 /// set is right or wrong by the protocol's version, which they cannot know.
 const OWN_HEADERS: &[&str] = &[
     "accept",
+    "connection",
     "content-length",
     "content-type",
+    "expect",
+    "host",
+    "keep-alive",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
 ];
 
 /// The family that the scheme of `url` names, if it is an address at all.
@@ -86,13 +96,18 @@ pub(crate) fn headers(
             report.error(&at, Problem::Character, HEADER);
         } else if !value.expose_secret().bytes().all(is_header_text) {
             report.error(&at, Problem::Character, "printable ASCII");
-        } else if OWN_HEADERS.contains(&name.as_str()) {
+        } else if is_own(&name) {
             report.warn(&at, Note::OwnHeader);
         } else if headers.insert(name, value).is_some() {
             report.error(&at, Problem::Duplicate, "each header once, in any case");
         }
     }
     headers
+}
+
+/// Whether the transport sets this header itself, or the protocol by what a call says.
+fn is_own(name: &str) -> bool {
+    OWN_HEADERS.contains(&name) || name.starts_with("mcp-param-")
 }
 
 /// RFC 9110, section 5.6.2.

@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
+use rmcp::model::ProtocolVersion;
 use secrecy::SecretString;
 use steadfast_classify::Limits;
 
@@ -15,6 +16,7 @@ use super::{
     resolve,
     server::{Identity, Parts, PerSession, ServerConfig},
     settings::Settings,
+    words,
 };
 
 /// Everything that may be said about a server, whether it fits together or not.
@@ -31,6 +33,7 @@ pub(crate) struct Draft {
     pub(crate) tcp: Option<SecretString>,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) protocol_version: Option<ProtocolVersion>,
     pub(crate) oauth: Option<OAuth>,
     pub(crate) auth_provider_type: Option<String>,
     pub(crate) target_audience: Option<String>,
@@ -52,6 +55,7 @@ impl Draft {
             report.error("name", Problem::Empty, "any text");
         }
         self.check_numbers(report);
+        self.check_version(report);
         let endpoint = resolve::endpoint(&mut self, report)?;
         if !report.errors.is_empty() {
             return None;
@@ -61,6 +65,7 @@ impl Draft {
             identity: Identity {
                 endpoint,
                 timeout: self.timeout,
+                protocol_version: self.protocol_version,
                 oauth: self.oauth,
                 auth_provider_type: present(self.auth_provider_type),
                 target_audience: present(self.target_audience),
@@ -75,6 +80,14 @@ impl Draft {
             },
         };
         Some(ServerConfig::new(parts))
+    }
+
+    fn check_version(&self, report: &mut Report) {
+        let version = self.protocol_version.as_ref();
+        if version.is_some_and(|version| known_version(version.as_str()).is_none()) {
+            let allowed = words::list(words::PROTOCOLS, "");
+            report.error("protocolVersion", Problem::Unknown, allowed);
+        }
     }
 
     /// JSON was checked when it was read; this is for what was said in code.
@@ -94,6 +107,13 @@ impl Draft {
         let calls = settings.max_in_flight.map(NonZeroU32::get);
         check_count("steadfast.max_in_flight", calls, &bounds::IN_FLIGHT, report);
     }
+}
+
+/// A version of the protocol that this crate speaks.
+pub(crate) fn known_version(text: &str) -> Option<ProtocolVersion> {
+    let spoken = words::find(text, words::PROTOCOLS)?;
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    known.find(|version| version.as_str() == spoken).cloned()
 }
 
 fn check_limits(path: &str, limits: &Limits, report: &mut Report) {

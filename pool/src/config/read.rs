@@ -6,7 +6,7 @@ use steadfast_classify::Limits;
 
 use super::{
     bounds,
-    draft::Draft,
+    draft::{Draft, known_version},
     error::Problem,
     expand::Variables,
     family::Family,
@@ -65,6 +65,9 @@ fn draft(name: &str, fields: &mut Fields<'_>) -> Draft {
         tcp: fields.secret("tcp"),
         headers: fields.secret_map("headers"),
         timeout: fields.millis("timeout", &bounds::LIMIT),
+        protocol_version: fields
+            .word("protocolVersion", words::PROTOCOLS, "")
+            .and_then(known_version),
         oauth: fields.child("oauth").and_then(oauth),
         auth_provider_type: fields.expanded("authProviderType"),
         target_audience: fields.expanded("targetAudience"),

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use rmcp::model::ProtocolVersion;
 use steadfast_classify::{Effect, Limits};
 
 use super::{
@@ -62,6 +63,7 @@ pub(crate) struct Parts {
 pub(crate) struct Identity {
     pub(crate) endpoint: Endpoint,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) protocol_version: Option<ProtocolVersion>,
     pub(crate) oauth: Option<OAuth>,
     pub(crate) auth_provider_type: Option<String>,
     pub(crate) target_audience: Option<String>,
@@ -155,6 +157,13 @@ impl ServerConfig {
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.parts().identity.timeout
+    }
+
+    /// `protocolVersion`: the version of the protocol to speak with the server; `None`
+    /// negotiates one.
+    #[must_use]
+    pub fn protocol_version(&self) -> Option<&ProtocolVersion> {
+        self.parts().identity.protocol_version.as_ref()
     }
 
     /// `authProviderType`.

@@ -17,6 +17,15 @@ pub(crate) const TYPES: Words<Option<Family>> = &[
     ("sse", None),
 ];
 
+/// The versions of the protocol that can be asked for.
+pub(crate) const PROTOCOLS: Words<&str> = &[
+    ("2024-11-05", "2024-11-05"),
+    ("2025-03-26", "2025-03-26"),
+    ("2025-06-18", "2025-06-18"),
+    ("2025-11-25", "2025-11-25"),
+    ("2026-07-28", "2026-07-28"),
+];
+
 pub(crate) const SHARED: Words<Family> = &[
     ("stdio", Family::Stdio),
     ("websocket", Family::WebSocket),

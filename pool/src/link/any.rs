@@ -6,6 +6,8 @@ use futures::future::{self, BoxFuture, FutureExt};
 use steadfast_classify::{Class, Failure, Phase};
 use tokio::time::Instant;
 
+#[cfg(feature = "http")]
+use super::HttpConnect;
 use super::{Connect, Link, StdioConnect};
 use crate::{Endpoint, Family, Host, ServerConfig, process::Grace};
 
@@ -17,6 +19,8 @@ use crate::{Endpoint, Family, Host, ServerConfig, process::Grace};
 #[derive(Clone, Debug)]
 pub struct AnyConnect {
     stdio: StdioConnect,
+    #[cfg(feature = "http")]
+    http: HttpConnect,
 }
 
 // === impl AnyConnect ===
@@ -28,6 +32,8 @@ impl AnyConnect {
     pub fn new(grace: Grace) -> Self {
         Self {
             stdio: StdioConnect::new(grace),
+            #[cfg(feature = "http")]
+            http: HttpConnect::new(),
         }
     }
 
@@ -35,6 +41,14 @@ impl AnyConnect {
     #[must_use]
     pub fn with_stdio(mut self, stdio: StdioConnect) -> Self {
         self.stdio = stdio;
+        self
+    }
+
+    /// Reaches HTTP servers by this one.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn with_http(mut self, http: HttpConnect) -> Self {
+        self.http = http;
         self
     }
 }
@@ -48,9 +62,11 @@ impl Connect for AnyConnect {
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         match config.endpoint() {
             Endpoint::Stdio(_) => self.stdio.connect(config, deadline, host),
-            Endpoint::WebSocket(_) | Endpoint::Http(_) => {
-                future::err(unsupported(config.family())).boxed()
-            }
+            #[cfg(feature = "http")]
+            Endpoint::Http(_) => self.http.connect(config, deadline, host),
+            #[cfg(not(feature = "http"))]
+            Endpoint::Http(_) => future::err(unsupported(config.family())).boxed(),
+            Endpoint::WebSocket(_) => future::err(unsupported(config.family())).boxed(),
         }
     }
 

@@ -2,13 +2,17 @@
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
-use rmcp::{ServiceExt as _, model::Implementation, service::ClientInitializeError};
+use rmcp::{
+    ServiceExt as _,
+    model::{Implementation, ProtocolVersion},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _},
+};
 use steadfast_classify::{Class, Failure, Phase, mcp::initialize_failure};
 use tokio::time::{self, Instant};
 
 use super::{
     Link, Lost,
-    mcp::{Client, McpLink, agreed},
+    mcp::{Client, McpLink, Running, agreed},
     server::{KillOnDrop, Server},
 };
 use crate::{
@@ -31,20 +35,27 @@ struct HandshakeFailed {
     lost: Lost,
 }
 
-/// Makes the handshake by `deadline`. Where nothing comes of it, or this is dropped, what
+/// What a handshake goes by.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) host: Host,
+    /// The version of the protocol to speak; negotiated if there is none.
+    pub(super) version: Option<ProtocolVersion>,
+    pub(super) grace: Grace,
+    pub(super) deadline: Instant,
+}
+
+/// Makes the handshake by its deadline. Where nothing comes of it, or this is dropped, what
 /// stands behind the connection is ended.
 pub(super) async fn shake(
     (wire, tasks, transport): Carried,
     server: Server,
-    host: &Host,
-    grace: Grace,
-    deadline: Instant,
+    terms: &Terms,
 ) -> Result<Arc<dyn Link>, Failure> {
+    let (grace, deadline) = (terms.grace, terms.deadline);
     let mut guard = KillOnDrop::new(&server);
-    let us = Implementation::new("steadfast", env!("CARGO_PKG_VERSION"));
-    let client = Client::new(host, us);
     let begun = Instant::now();
-    match time::timeout_at(deadline, client.serve(transport)).await {
+    match time::timeout_at(deadline, serve(transport, terms)).await {
         Ok(Ok(running)) => {
             if let Err(failure) = agreed(&running) {
                 server.shutdown(tasks, grace).await;
@@ -54,12 +65,45 @@ pub(super) async fn shake(
             Ok(McpLink::new(running, wire, tasks, server, grace))
         }
         Ok(Err(error)) => {
-            let failure = broken_off(error, &server).await;
+            let failure = match refusal(&wire) {
+                Some(refusal) => refusal,
+                None => broken_off(error, &server).await,
+            };
             server.shutdown(tasks, grace).await;
             Err(failure)
         }
         Err(_elapsed) => Err(timed_out(begun.elapsed(), &server)),
     }
+}
+
+async fn serve(transport: WireTransport, terms: &Terms) -> Result<Running, ClientInitializeError> {
+    let us = Implementation::new("steadfast", env!("CARGO_PKG_VERSION"));
+    match &terms.version {
+        // From then on there is no handshake: the server is asked what it is.
+        Some(version) if !version.has_initialize() => {
+            let discover = ClientLifecycleMode::Discover {
+                preferred_versions: vec![version.clone()],
+            };
+            let client = Client::new(&terms.host, us, version.clone());
+            client.serve_with_lifecycle(transport, discover).await
+        }
+        version => {
+            let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
+            let version = version.clone().unwrap_or(newest);
+            Client::new(&terms.host, us, version).serve(transport).await
+        }
+    }
+}
+
+/// What the wire knows of the handshake's request, if that failed in it.
+#[cfg(feature = "http")]
+fn refusal(wire: &Wire) -> Option<Failure> {
+    wire.refusal().map(super::http::refused)
+}
+
+#[cfg(not(feature = "http"))]
+const fn refusal(_: &Wire) -> Option<Failure> {
+    None
 }
 
 /// A handshake that ended with an error: adds how the server ended, and its last words.

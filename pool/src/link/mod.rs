@@ -4,6 +4,8 @@ mod any;
 mod ending;
 mod handshake;
 mod held;
+#[cfg(feature = "http")]
+mod http;
 mod mcp;
 mod server;
 mod stdio;
@@ -23,6 +25,8 @@ use crate::{Host, ServerConfig, ToolCall};
 
 pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
+#[cfg(feature = "http")]
+pub use http::HttpConnect;
 pub use mcp::VersionMismatch;
 pub use stdio::StdioConnect;
 

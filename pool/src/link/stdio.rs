@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     Connect, Link,
     any::unsupported,
-    handshake::shake,
+    handshake::{Terms, shake},
     held::{Held, Started},
     server::{KillOnDrop, Server},
 };
@@ -58,12 +58,7 @@ impl StdioConnect {
         }))
     }
 
-    async fn start(
-        self,
-        spec: Spec,
-        host: Host,
-        deadline: Instant,
-    ) -> Result<Arc<dyn Link>, Failure> {
+    async fn start(self, spec: Spec, terms: Terms) -> Result<Arc<dyn Link>, Failure> {
         let shared = &*self.0;
         let spawned =
             process::spawn(&spec, &shared.watchdog, STDERR_LIMIT).map_err(spawn_failure)?;
@@ -76,7 +71,7 @@ impl StdioConnect {
         }
         let carried = Wire::start(spawned.stdout, spawned.stdin, Framing::new(MAX_LINE));
         guard.disarm();
-        shake(carried, server, &host, shared.grace, deadline).await
+        shake(carried, server, &terms).await
     }
 }
 
@@ -91,7 +86,13 @@ impl Connect for StdioConnect {
             return future::err(unsupported(config.family())).boxed();
         };
         let spec = spec(program, &self.0.env);
-        self.clone().start(spec, host.clone(), deadline).boxed()
+        let terms = Terms {
+            host: host.clone(),
+            version: config.protocol_version().cloned(),
+            grace: self.0.grace,
+            deadline,
+        };
+        self.clone().start(spec, terms).boxed()
     }
 
     fn kill_all(&self) {

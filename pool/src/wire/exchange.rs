@@ -1,5 +1,8 @@
 //! The state of a wire: outbox, pending requests, progress tokens. No I/O, no clock.
 
+#[cfg(feature = "http")]
+mod carried;
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
@@ -13,7 +16,12 @@ use rmcp::{
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
+#[cfg(feature = "http")]
 use steadfast_classify::Failure;
+use tokio_util::sync::CancellationToken;
+
+#[cfg(feature = "http")]
+pub(super) use carried::Taken;
 
 use super::{
     Trace, Traffic, WireClosed,
@@ -39,7 +47,10 @@ pub(crate) struct Exchange {
     answers: usize,
     traffic: Traffic,
     /// What became of a request that no call made.
+    #[cfg(feature = "http")]
     refusal: Option<Failure>,
+    /// Whether a request is cancelled by closing its stream, and by nothing else.
+    cancels_by_closing: bool,
     closed: bool,
 }
 
@@ -57,6 +68,9 @@ struct Pending {
     trace: Option<Arc<Trace>>,
     token: Option<ProgressToken>,
     sent: bool,
+    /// Where each request has a stream of its own: tells whoever carries it that nobody
+    /// waits for more of it.
+    carried: Option<CancellationToken>,
 }
 
 // === impl Exchange ===
@@ -77,7 +91,7 @@ impl Exchange {
             }
             JsonRpcMessage::Notification(notification) => {
                 if let Some(id) = cancelled(&notification.notification)
-                    && self.take_back(&id)
+                    && (self.take_back(&id) || self.cancel_by_closing(&id))
                 {
                     return Ok(None);
                 }
@@ -115,6 +129,7 @@ impl Exchange {
             trace: trace.clone(),
             token,
             sent: false,
+            carried: None,
         };
         self.pending.insert(id.clone(), pending);
         self.outbox.push_back(Outgoing {
@@ -138,8 +153,8 @@ impl Exchange {
             return Some(forget(id.clone()));
         }
         // Not pending: answered meanwhile, there is nothing to give up.
-        self.remove(id)?;
-        if !self.closed {
+        self.give_up(id)?;
+        if !self.closed && !self.cancels_by_closing {
             self.push(cancel(id, reason));
         }
         Some(forget(id.clone()))
@@ -195,9 +210,11 @@ impl Exchange {
             question.request.extensions_mut().insert(trace);
         }
         match &message {
-            JsonRpcMessage::Response(response) => self.answer(&response.id.clone(), message),
+            JsonRpcMessage::Response(response) => {
+                self.answer(&response.id.clone(), message, within)
+            }
             JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => {
-                self.answer(&id.clone(), message)
+                self.answer(&id.clone(), message, within)
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
@@ -221,19 +238,28 @@ impl Exchange {
 
     /// Takes a line that is no message; `answers` is the request that it answers, if it
     /// is an answer all the same. Whoever waits for it need not wait any longer.
-    pub(crate) fn junk(&mut self, answers: Option<RequestId>) -> (u64, Incoming) {
+    pub(crate) fn junk(
+        &mut self,
+        answers: Option<RequestId>,
+        within: Option<&RequestId>,
+    ) -> (u64, Incoming) {
         self.traffic.junk += 1;
         let incoming = match answers {
-            Some(id) => self.answer(&id.clone(), unreadable(id)),
+            Some(id) => self.answer(&id.clone(), unreadable(id), within),
             None => Incoming::Taken,
         };
         (self.traffic.junk, incoming)
     }
 
-    fn answer(&mut self, id: &RequestId, message: Rx) -> Incoming {
+    fn answer(&mut self, id: &RequestId, message: Rx, within: Option<&RequestId>) -> Incoming {
         // Ids can be guessed: before its request was sent it is no answer.
         let sent = self.pending.get(id).is_some_and(|pending| pending.sent);
-        let pending = if sent { self.remove(id) } else { None };
+        let pending = match within {
+            _ if !sent => None,
+            // Whoever reads its stream sees for itself that it is answered.
+            Some(own) if own == id => self.remove(id),
+            _ => self.give_up(id),
+        };
         let Some(pending) = pending else {
             self.traffic.late_answers += 1;
             return Incoming::Taken;
@@ -253,21 +279,6 @@ impl Exchange {
             Some(trace) => trace.progress(told),
             None => self.traffic.stray_progress += 1,
         }
-    }
-
-    /// Ends a request that will have no answer. Returns an answer to give back to `rmcp`,
-    /// so that it forgets the request; the caller finds `failure` in its trace.
-    pub(crate) fn fail(&mut self, id: &RequestId, failure: Failure) -> Option<Rx> {
-        let pending = self.remove(id)?;
-        match pending.trace {
-            Some(trace) => trace.set_verdict(failure),
-            None => self.refusal = Some(failure),
-        }
-        Some(forget(id.clone()))
-    }
-
-    pub(crate) fn refusal(&self) -> Option<Failure> {
-        self.refusal.clone()
     }
 
     /// Nothing more is accepted; what is queued may still be written.
@@ -295,16 +306,43 @@ impl Exchange {
             .outbox
             .iter()
             .position(|outgoing| outgoing.id.as_ref() == Some(id));
-        let Some(index) = queued else { return false };
-        self.outbox.remove(index);
-        self.remove(id);
+        match queued {
+            Some(index) => drop(self.outbox.remove(index)),
+            None if self.is_held_back(id) => {}
+            None => return false,
+        }
+        self.give_up(id);
         true
+    }
+
+    /// Whether a request was taken from the outbox by a carrier that has not begun to send
+    /// it.
+    fn is_held_back(&self, id: &RequestId) -> bool {
+        let pending = self.pending.get(id);
+        pending.is_some_and(|pending| pending.carried.is_some() && !pending.sent)
+    }
+
+    /// `true` where closing its stream is all there is to cancelling a request.
+    fn cancel_by_closing(&mut self, id: &RequestId) -> bool {
+        if self.cancels_by_closing {
+            self.give_up(id);
+        }
+        self.cancels_by_closing
     }
 
     fn remove(&mut self, id: &RequestId) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
         if let Some(token) = &pending.token {
             self.tokens.remove(token);
+        }
+        Some(pending)
+    }
+
+    /// Removes a request, and lets go of the stream it has.
+    fn give_up(&mut self, id: &RequestId) -> Option<Pending> {
+        let pending = self.remove(id)?;
+        if let Some(carried) = &pending.carried {
+            carried.cancel();
         }
         Some(pending)
     }

@@ -20,6 +20,8 @@
 mod changes;
 mod exchange;
 mod framing;
+#[cfg(feature = "http")]
+pub(crate) mod http;
 mod notices;
 mod reader;
 mod step;
@@ -38,8 +40,6 @@ use std::{
 
 use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
-use rmcp::model::RequestId;
-use steadfast_classify::Failure;
 use step::Next;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -151,23 +151,16 @@ impl Wire {
         self.queued.notify_one();
     }
 
-    #[allow(dead_code, reason = "for the HTTP wire")]
-    /// Ends a request that will have no answer, with what became of it.
-    fn fail(&self, id: &RequestId, failure: Failure) {
-        let reply = self.exchange().fail(id, failure);
-        self.reply(reply);
-    }
-
-    #[allow(dead_code, reason = "for the HTTP wire")]
-    /// What became of a request that no call made, the handshake's, if not an answer.
-    pub(crate) fn refusal(&self) -> Option<Failure> {
-        self.exchange().refusal()
-    }
-
     /// Nothing new is to be sent on it, and what is sent already may still be answered.
-    #[allow(dead_code, reason = "for the HTTP wire")]
+    #[cfg(feature = "http")]
     fn supersede(&self, why: &'static str) {
         self.superseded.send_replace(Some(why));
+    }
+
+    /// Whether nothing new is to be sent on it.
+    #[cfg(feature = "http")]
+    fn is_superseded(&self) -> bool {
+        self.superseded.borrow().is_some()
     }
 
     /// Resolves once nothing new is to be sent on this wire, and says why.

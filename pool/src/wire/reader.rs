@@ -79,7 +79,7 @@ impl Wire {
         let incoming = match parse(line) {
             Some(message) => self.exchange().receive(message, within),
             None => {
-                let (count, incoming) = self.exchange().junk(answered(line));
+                let (count, incoming) = self.exchange().junk(answered(line), within);
                 report("skipped a line that is no message", count);
                 incoming
             }

@@ -52,11 +52,11 @@ fn answer_to_a_question_that_was_not_sent_yet_is_none() {
 #[test]
 fn answer_that_cannot_be_read_ends_the_wait_for_it() {
     let (mut exchange, flight) = asking();
-    let (_, early) = exchange.junk(Some(ID));
+    let (_, early) = exchange.junk(Some(ID), None);
     assert!(matches!(early, Incoming::Taken), "{early:?}");
     assert!(is_written(&mut exchange));
 
-    let (count, incoming) = exchange.junk(Some(ID));
+    let (count, incoming) = exchange.junk(Some(ID), None);
 
     let Incoming::Forward(JsonRpcMessage::Response(response)) = incoming else {
         panic!("nobody is told: {incoming:?}");

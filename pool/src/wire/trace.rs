@@ -74,6 +74,7 @@ impl Trace {
         self.verdict.get().cloned()
     }
 
+    #[cfg(feature = "http")]
     pub(super) fn set_verdict(&self, failure: Failure) {
         // The first word about a request is the last.
         let _ = self.verdict.set(failure);

@@ -44,6 +44,12 @@ impl ServerError {
     }
 }
 
+impl From<ErrorData> for ServerError {
+    fn from(data: ErrorData) -> Self {
+        Self(data)
+    }
+}
+
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (code {})", self.0.message, self.0.code.0)

@@ -2,7 +2,7 @@
 
 use rmcp::{
     ClientHandler,
-    model::{ClientConfig, Implementation},
+    model::{ClientConfig, Implementation, ProtocolVersion},
 };
 
 use crate::Host;
@@ -16,10 +16,11 @@ pub(crate) struct Client {
 // === impl Client ===
 
 impl Client {
-    /// A client that announces what `host` can answer.
-    pub(crate) fn new(host: &Host, us: Implementation) -> Self {
+    /// A client that speaks this version, and announces what `host` can answer.
+    pub(crate) fn new(host: &Host, us: Implementation, version: ProtocolVersion) -> Self {
+        let config = ClientConfig::new(host.capabilities(), us);
         Self {
-            config: ClientConfig::new(host.capabilities(), us),
+            config: config.with_protocol_version(version),
         }
     }
 }

@@ -8,7 +8,10 @@ mod script;
 use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, FutureExt as _};
-use rmcp::{ServiceExt as _, model::Implementation};
+use rmcp::{
+    ServiceExt as _,
+    model::{Implementation, ProtocolVersion},
+};
 use serde_json::{Value, json};
 use tokio::{io, time::Instant};
 
@@ -48,7 +51,8 @@ async fn connect_to(script: &Script, host: &Host) -> Arc<McpLink> {
     let (output, input) = io::split(ours);
     let (wire, tasks, transport) = Wire::start(output, input, Framing::new(1 << 20));
     let us = Implementation::new("test", "1");
-    let client = Client::new(host, us);
+    let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+    let client = Client::new(host, us, version);
     let running = client.serve(transport).await.expect("a handshake");
     McpLink::new(
         running,

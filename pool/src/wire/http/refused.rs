@@ -1,0 +1,193 @@
+//! Responses that are no success.
+
+use std::{error::Error, fmt, time::Duration};
+
+use http::{HeaderMap, StatusCode, header::WWW_AUTHENTICATE};
+use rmcp::model::{ErrorData, RequestId};
+use serde::Deserialize;
+use serde_json::Value;
+use steadfast_classify::{
+    Class, Failure,
+    http::retry_after,
+    mcp::{ServerError, server_failure},
+};
+
+/// How much of a server's own words is kept, in characters.
+const WORDS: usize = 200;
+
+/// An HTTP response that was no success, and what the server said with it.
+///
+/// `Display` has the status and the first words of the body. Found with
+/// [`Failure::find_source`](steadfast_classify::Failure::find_source); a JSON-RPC error in
+/// the body is found as [`ServerError`] too.
+#[derive(Clone)]
+pub struct HttpRefused {
+    status: StatusCode,
+    challenge: Option<String>,
+    words: Option<String>,
+    error: Option<ServerError>,
+}
+
+/// What a response without success looked like.
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    /// Its body, as far as it was read.
+    pub(super) body: Vec<u8>,
+}
+
+/// A body that holds a JSON-RPC error.
+#[derive(Deserialize)]
+struct RpcError {
+    #[serde(default)]
+    id: Value,
+    error: ErrorData,
+}
+
+// === impl HttpRefused ===
+
+impl HttpRefused {
+    /// The status code.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// The challenge of a 401 or 403, its `WWW-Authenticate` header: what to log in with,
+    /// and where.
+    #[must_use]
+    pub fn challenge(&self) -> Option<&str> {
+        self.challenge.as_deref()
+    }
+
+    /// The first words of the body, if it was text.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        self.words.as_deref()
+    }
+}
+
+impl fmt::Display for HttpRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered with HTTP status {}", self.status)?;
+        match (&self.error, &self.words) {
+            (Some(error), _) => write!(f, ": {error}"),
+            (None, Some(words)) => write!(f, ": {words}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for HttpRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpRefused")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Error for HttpRefused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.as_ref().map(|error| error as _)
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// What it means for the request with this id.
+    pub(super) fn judge(&self, id: &RequestId) -> Failure {
+        let rpc: Option<RpcError> = serde_json::from_slice(&self.body).ok();
+        let answers = rpc
+            .as_ref()
+            .is_some_and(|rpc| serde_json::to_value(id).is_ok_and(|id| id == rpc.id));
+        let error = rpc.map(|rpc| rpc.error);
+        let failure = match (&error, answers && self.status.is_server_error()) {
+            // An answer, but a gateway's status: never to be repeated, and no proof that
+            // nothing ran.
+            (Some(error), true) => server_failure(error.clone(), &[]).with_may_have_run(true),
+            _ => self.by_status(),
+        };
+        let failure = match self.retry_after() {
+            Some(wait) => failure.with_retry_after(wait),
+            None => failure,
+        };
+        failure.with_source(self.source(error))
+    }
+
+    fn by_status(&self) -> Failure {
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS => Failure::new(Class::Overloaded),
+            status if status.is_server_error() => Failure::new(Class::Unknown),
+            status => Failure::new(Class::Answered).with_may_have_run(!is_refused_unread(status)),
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        let told = self.status.is_server_error() || self.status == StatusCode::TOO_MANY_REQUESTS;
+        told.then(|| retry_after(&self.headers)).flatten()
+    }
+
+    fn source(&self, error: Option<ErrorData>) -> HttpRefused {
+        HttpRefused {
+            status: self.status,
+            challenge: challenge(&self.headers),
+            words: words(&self.headers, &self.body),
+            error: error.map(ServerError::from),
+        }
+    }
+}
+
+/// The challenge of a response.
+pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
+    let challenges: Vec<_> = headers
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    (!challenges.is_empty()).then(|| challenges.join(", "))
+}
+
+/// Statuses by which a server says that it did not get as far as running the request.
+/// Redirects that are not followed belong to them.
+fn is_refused_unread(status: StatusCode) -> bool {
+    status.is_redirection()
+        || matches!(
+            status.as_u16(),
+            400 | 401
+                | 402
+                | 403
+                | 404
+                | 405
+                | 406
+                | 407
+                | 411
+                | 413
+                | 414
+                | 415
+                | 417
+                | 421
+                | 426
+                | 428
+                | 431
+        )
+}
+
+/// The first words of a body that is text for people.
+fn words(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+    let kind = headers.get(http::header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.contains("html") {
+        return None;
+    }
+    let text = String::from_utf8_lossy(body);
+    let words: String = text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .filter(|char| !char.is_control())
+        .take(WORDS)
+        .collect();
+    (!words.is_empty()).then_some(words)
+}

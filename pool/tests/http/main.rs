@@ -1,0 +1,5 @@
+//! Streamable HTTP, over real sockets, against a server that does what a test wants.
+
+mod basic;
+#[allow(dead_code, unused_imports, reason = "for the tests of faults")]
+mod support;
