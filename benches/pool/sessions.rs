@@ -5,7 +5,7 @@ use std::{hint::black_box, sync::Arc, time::Duration, time::Instant};
 use futures::future::{BoxFuture, FutureExt as _, pending, ready};
 use steadfast::{
     Failure, Pool, PoolSettings, ServerConfig, ToolCall,
-    pool::{Closed, Connect, Host, Link, Lost},
+    pool::{Closed, Connect, Host, Link, Listing, Lost},
     rmcp::model::{CallToolResponse, CallToolResult, Tool},
 };
 use tower::ServiceExt as _;
@@ -40,8 +40,9 @@ impl Link for Nothing {
         ready(Ok(CallToolResult::default().into())).boxed()
     }
 
-    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
-        ready(Ok(vec![Tool::new("w", "", serde_json::Map::new())])).boxed()
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Tool>, Failure>> {
+        let tools = vec![Tool::new("w", "", serde_json::Map::new())];
+        ready(Ok(tools.into())).boxed()
     }
 
     fn lost(self: Arc<Self>) -> BoxFuture<'static, Lost> {

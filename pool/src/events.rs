@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use steadfast_classify::Failure;
 use tokio::sync::broadcast;
 
-use crate::{Closed, Lost};
+use crate::{Closed, Flaw, Lost};
 
 /// Something that happened in a pool.
 ///
@@ -77,6 +77,19 @@ pub enum PoolEvent {
         entry_index: u32,
         /// Why a list could not be had, if so; the last good one stays.
         stale: Option<Failure>,
+    },
+    /// Something is left out of one of the server's lists. Told when it is connected, and
+    /// when that changes.
+    #[non_exhaustive]
+    ListFlawed {
+        /// The server.
+        server: Arc<str>,
+        /// The entry's number.
+        entry_index: u32,
+        /// Which list: `tools`, `prompts`, `resources` or `resource templates`.
+        list: &'static str,
+        /// What is left out, and why.
+        flaws: Arc<[Flaw]>,
     },
     /// Server names take 75 % of the slots. Not told again before they took less than
     /// half of that.

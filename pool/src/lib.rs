@@ -114,6 +114,6 @@ pub use session::Session;
 pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};
 pub use snapshot::{EntrySnapshot, ServerSnapshot, Snapshot, Status};
-pub use view::{PromptView, ResourceView, ToolView};
+pub use view::{Fault, Flaw, Listing, PromptView, ResourceView, ToolView};
 #[cfg(feature = "http")]
 pub use wire::http::{Authorize, AuthorizeError, HttpFailed, HttpRefused, Rejected};

@@ -7,7 +7,7 @@ use steadfast_classify::Failure;
 use tracing::{debug, info, warn};
 
 use crate::{
-    Closed, Lost,
+    Closed, Flaw, Lost,
     events::{DetachReason, Events, PoolEvent},
 };
 
@@ -122,6 +122,20 @@ pub(crate) fn lists_changed(events: &Events, entry: &Entry, stale: Option<&Failu
         server: Arc::clone(server),
         entry_index: *index,
         stale: stale.cloned(),
+    });
+}
+
+/// Something is left out of a list, if so.
+pub(crate) fn flawed(events: &Events, entry: &Entry, list: &'static str, flaws: &Arc<[Flaw]>) {
+    let Some(first) = flaws.first() else { return };
+    let Entry { server, index } = entry;
+    let left_out = flaws.len();
+    warn!(%server, index, list, left_out, %first, "a list is not as it should be");
+    events.send(|| PoolEvent::ListFlawed {
+        server: Arc::clone(server),
+        entry_index: *index,
+        list,
+        flaws: Arc::clone(flaws),
     });
 }
 

@@ -70,6 +70,7 @@ pub(super) async fn all(link: &Arc<dyn Link>) -> Listed {
         resources: Some(resources),
         templates: Some(templates),
     }
+    .distinct()
 }
 
 async fn unless<T>(
@@ -113,6 +114,7 @@ async fn some(link: Arc<dyn Link>, which: Which, limit: Duration) -> Listed {
         resources,
         templates,
     }
+    .distinct()
 }
 
 // === impl News ===

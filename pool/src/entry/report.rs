@@ -47,11 +47,15 @@ impl Station {
         state.last_error = listed.failure().cloned();
         state.catalog = Arc::new(state.catalog.refreshed(listed));
         state.outdated = false;
+        let catalog = Arc::clone(&state.catalog);
         let took = state.start.began.map_or(Duration::ZERO, |b| now - b.at);
         drop(state);
         self.turned();
         let entry = self.entry(index);
         observe::connected(self.events(), &entry, link.pid(), restarted, took);
+        for (list, flaws) in catalog.flaws() {
+            observe::flawed(self.events(), &entry, list, flaws);
+        }
         Some(entry)
     }
 
@@ -63,12 +67,19 @@ impl Station {
     /// Lists of this very connection: its owner drops the asking with the connection.
     pub(super) fn refreshed(&self, entry: &Entry, listed: Listed) {
         let stale = listed.failure().cloned();
-        {
+        let (before, now) = {
             let mut state = self.state();
-            state.catalog = Arc::new(state.catalog.refreshed(listed));
+            let now = Arc::new(state.catalog.refreshed(listed));
+            let before = std::mem::replace(&mut state.catalog, Arc::clone(&now));
             state.outdated = false;
-        }
+            (before, now)
+        };
         observe::lists_changed(self.events(), entry, stale.as_ref());
+        for ((_, before), (list, flaws)) in before.flaws().into_iter().zip(now.flaws()) {
+            if before != flaws {
+                observe::flawed(self.events(), entry, list, flaws);
+            }
+        }
     }
 
     /// Nothing came of a start, and nothing is left of it.

@@ -7,7 +7,7 @@ use tokio::{task::AbortHandle, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::machine::{Machine, Rules};
-use crate::{Closed, Link, view::Catalog};
+use crate::{Closed, Flaw, Link, view::Catalog};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -109,7 +109,10 @@ impl State {
         let announced = |connection: &Connection| connection.link.announces_tools();
         let tools = &self.catalog.tools;
         let known = tools.generation > 0 && tools.stale.is_none() && !self.outdated;
+        // What could not be read may be what is called.
+        let understood = !tools.flaws.iter().any(Flaw::is_unreadable);
         known
+            && understood
             && self.catalog.tool(tool).is_none()
             && self.connection.as_ref().is_some_and(announced)
     }

@@ -21,7 +21,7 @@ use rmcp::model::{
 use steadfast_classify::{Class, Failure, Flight};
 use tokio::{sync::watch, time::Instant};
 
-use crate::{Host, ServerConfig, ToolCall};
+use crate::{Host, Listing, ServerConfig, ToolCall};
 
 pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
@@ -74,24 +74,25 @@ pub trait Link: Debug + Send + Sync + 'static {
         flight: Flight,
     ) -> BoxFuture<'static, Result<CallToolResponse, Failure>>;
 
-    /// All tools of the server, all pages of them.
-    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>>;
+    /// All tools of the server, all pages of them. What cannot be used is left out, and
+    /// said to be; of several with one name the pool takes the first.
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Tool>, Failure>>;
 
     /// All prompts of the server, all pages of them.
-    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
-        future::ok(Vec::new()).boxed()
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Prompt>, Failure>> {
+        future::ok(Listing::default()).boxed()
     }
 
     /// All resources of the server, all pages of them.
-    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Resource>, Failure>> {
-        future::ok(Vec::new()).boxed()
+    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Resource>, Failure>> {
+        future::ok(Listing::default()).boxed()
     }
 
     /// All templates of resources of the server, all pages of them.
     fn list_resource_templates(
         self: Arc<Self>,
-    ) -> BoxFuture<'static, Result<Vec<ResourceTemplate>, Failure>> {
-        future::ok(Vec::new()).boxed()
+    ) -> BoxFuture<'static, Result<Listing<ResourceTemplate>, Failure>> {
+        future::ok(Listing::default()).boxed()
     }
 
     /// Gets a prompt. The flight as in [`call`](Self::call).

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use steadfast_classify::Failure;
 
-use super::ResourceView;
+use super::{Flaw, Listing, ResourceView};
 
 /// What a server offers, as it last said. Immutable: a new list makes a new catalog.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub(crate) struct Catalog {
 #[derive(Debug)]
 pub(crate) struct List<T> {
     pub(crate) items: Arc<[T]>,
+    /// What was left out of it.
+    pub(crate) flaws: Arc<[Flaw]>,
     /// Grows with every list that was taken over; 0 before the first.
     pub(crate) generation: u64,
     /// Why the list could not be had anew, if it could not: what there is is old.
@@ -30,10 +32,10 @@ pub(crate) struct List<T> {
 /// Lists as they were asked for; `None` is one that was not.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    pub(crate) tools: Option<Result<Vec<Tool>, Failure>>,
-    pub(crate) prompts: Option<Result<Vec<Prompt>, Failure>>,
-    pub(crate) resources: Option<Result<Vec<Resource>, Failure>>,
-    pub(crate) templates: Option<Result<Vec<ResourceTemplate>, Failure>>,
+    pub(crate) tools: Option<Result<Listing<Tool>, Failure>>,
+    pub(crate) prompts: Option<Result<Listing<Prompt>, Failure>>,
+    pub(crate) resources: Option<Result<Listing<Resource>, Failure>>,
+    pub(crate) templates: Option<Result<Listing<ResourceTemplate>, Failure>>,
 }
 
 // === impl Catalog ===
@@ -61,22 +63,37 @@ impl Catalog {
         self.tools.items.get(*self.by_name.get(name)?)
     }
 
+    /// What was left out of each list.
+    pub(crate) fn flaws(&self) -> [(&'static str, &Arc<[Flaw]>); 4] {
+        [
+            ("tools", &self.tools.flaws),
+            ("prompts", &self.prompts.flaws),
+            ("resources", &self.resources.flaws),
+            ("resource templates", &self.templates.flaws),
+        ]
+    }
+
     pub(crate) fn resources(&self) -> ResourceView {
         let (resources, templates) = (&self.resources, &self.templates);
         ResourceView {
             resources: Arc::clone(&resources.items),
             templates: Arc::clone(&templates.items),
+            flaws: resources
+                .flaws
+                .iter()
+                .chain(&*templates.flaws)
+                .cloned()
+                .collect(),
             generation: resources.generation + templates.generation,
             stale: resources.stale.clone().or_else(|| templates.stale.clone()),
         }
     }
 }
 
-/// Of two tools of one name the first counts, as it does for whoever reads the list.
 fn by_name(tools: &[Tool]) -> HashMap<Box<str>, usize> {
     let mut by_name = HashMap::with_capacity(tools.len());
     for (index, tool) in tools.iter().enumerate() {
-        by_name.entry(tool.name.as_ref().into()).or_insert(index);
+        by_name.insert(tool.name.as_ref().into(), index);
     }
     by_name
 }
@@ -86,11 +103,12 @@ fn by_name(tools: &[Tool]) -> HashMap<Box<str>, usize> {
 impl<T> List<T> {
     /// The list after it was asked for: a good one is taken over, an empty one too; an
     /// error keeps what there is.
-    fn refreshed(&self, result: Option<Result<Vec<T>, Failure>>) -> Self {
+    fn refreshed(&self, result: Option<Result<Listing<T>, Failure>>) -> Self {
         let stale = match result {
-            Some(Ok(items)) => {
+            Some(Ok(listing)) => {
                 return Self {
-                    items: items.into(),
+                    items: listing.items.into(),
+                    flaws: listing.flaws.into(),
                     generation: self.generation + 1,
                     stale: None,
                 };
@@ -100,6 +118,7 @@ impl<T> List<T> {
         };
         Self {
             items: Arc::clone(&self.items),
+            flaws: Arc::clone(&self.flaws),
             generation: self.generation,
             stale,
         }
@@ -110,6 +129,7 @@ impl<T> Default for List<T> {
     fn default() -> Self {
         Self {
             items: Arc::new([]),
+            flaws: Arc::new([]),
             generation: 0,
             stale: None,
         }
@@ -119,6 +139,21 @@ impl<T> Default for List<T> {
 // === impl Listed ===
 
 impl Listed {
+    /// Tools and prompts are called by their names, so there is one of each.
+    pub(crate) fn distinct(self) -> Self {
+        let tools = |listed: Result<Listing<Tool>, Failure>| {
+            listed.map(|listing| listing.distinct(|tool| &tool.name))
+        };
+        let prompts = |listed: Result<Listing<Prompt>, Failure>| {
+            listed.map(|listing| listing.distinct(|prompt| &prompt.name))
+        };
+        Self {
+            tools: self.tools.map(tools),
+            prompts: self.prompts.map(prompts),
+            ..self
+        }
+    }
+
     /// Why the first of them that could not be had could not be had.
     pub(crate) fn failure(&self) -> Option<&Failure> {
         fn failure<T>(list: &Option<Result<T, Failure>>) -> Option<&Failure> {

@@ -1,6 +1,7 @@
 //! What a server offers, and what each session sees of it.
 
 mod catalog;
+mod flaw;
 mod projection;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use steadfast_classify::Failure;
 
 pub(crate) use catalog::{Catalog, Listed};
+pub use flaw::{Fault, Flaw, Listing};
 pub(crate) use projection::{Projection, Projections};
 
 /// The tools that a session sees of a server.
@@ -17,6 +19,8 @@ pub(crate) use projection::{Projection, Projections};
 pub struct ToolView {
     /// The tools that pass the session's filter, in the server's order.
     pub tools: Arc<[Tool]>,
+    /// What the server lists and nobody sees, whatever the filter.
+    pub flaws: Arc<[Flaw]>,
     /// Grows with every list that was taken over from the server; 0 if there was none yet.
     pub generation: u64,
     /// Why the list could not be had anew, if it could not: then it is an older one.
@@ -29,6 +33,8 @@ pub struct ToolView {
 pub struct PromptView {
     /// The prompts that pass the session's filter, in the server's order.
     pub prompts: Arc<[Prompt]>,
+    /// What the server lists and nobody sees, whatever the filter.
+    pub flaws: Arc<[Flaw]>,
     /// Grows with every list that was taken over from the server; 0 if there was none yet.
     pub generation: u64,
     /// Why the list could not be had anew, if it could not: then it is an older one.
@@ -43,6 +49,8 @@ pub struct ResourceView {
     pub resources: Arc<[Resource]>,
     /// The templates of resources, in the server's order.
     pub templates: Arc<[ResourceTemplate]>,
+    /// What the server lists and nobody sees.
+    pub flaws: Arc<[Flaw]>,
     /// Grows with every list that was taken over from the server; 0 if there was none yet.
     pub generation: u64,
     /// Why a list could not be had anew, if one could not: then it is an older one.

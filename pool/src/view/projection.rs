@@ -72,6 +72,7 @@ impl Projection {
     pub(crate) fn tools(&self, catalog: &Catalog) -> ToolView {
         ToolView {
             tools: Arc::clone(&self.tools),
+            flaws: Arc::clone(&catalog.tools.flaws),
             generation: catalog.tools.generation,
             stale: catalog.tools.stale.clone(),
         }
@@ -80,6 +81,7 @@ impl Projection {
     pub(crate) fn prompts(&self, catalog: &Catalog) -> PromptView {
         PromptView {
             prompts: Arc::clone(&self.prompts),
+            flaws: Arc::clone(&catalog.prompts.flaws),
             generation: catalog.prompts.generation,
             stale: catalog.prompts.stale.clone(),
         }

@@ -12,7 +12,8 @@ use rmcp::{
 };
 use steadfast_classify::{Class, Failure, Flight, mcp::server_failure};
 use steadfast_pool::{
-    Closed, Connect, Host, Lease, Link, Lost, Pool, PoolSettings, ServerConfig, Session, ToolCall,
+    Closed, Connect, Host, Lease, Link, Listing, Lost, Pool, PoolSettings, ServerConfig, Session,
+    ToolCall,
 };
 use tokio::time::Instant;
 
@@ -76,14 +77,15 @@ impl Link for Server {
             .boxed()
     }
 
-    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Tool>, Failure>> {
         let names = ["works", "fails", "refuses", "breaks", "hangs", "queued"];
         let tools = names.map(|name| Tool::new(name, "", serde_json::Map::new()));
-        future::ok(tools.to_vec()).boxed()
+        future::ok(tools.to_vec().into()).boxed()
     }
 
-    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
-        future::ok(vec![Prompt::new("greet", None::<String>, None)]).boxed()
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Prompt>, Failure>> {
+        let prompts = vec![Prompt::new("greet", None::<String>, None)];
+        future::ok(prompts.into()).boxed()
     }
 
     fn get_prompt(

@@ -7,18 +7,21 @@ use rmcp::model::{
     ListToolsRequest, PaginatedRequestParams, Prompt, Resource, ResourceTemplate,
     ServerCapabilities, ServerResult, Tool,
 };
+use serde::de::DeserializeOwned;
 use steadfast_classify::{Class, Failure};
 
 use super::{
     McpLink,
     calls::{claimed, unexpected},
+    salvage,
 };
+use crate::Listing;
 
 /// More pages than any real server has.
 const MAX_PAGES: usize = 1000;
 
 /// One page, and the cursor of the next.
-type Page<T> = (Vec<T>, Option<String>);
+pub(super) type Page<T> = (Listing<T>, Option<String>);
 
 /// A request that takes a cursor.
 macro_rules! page_request {
@@ -34,56 +37,58 @@ macro_rules! page_request {
 // === impl McpLink ===
 
 impl McpLink {
-    pub(super) async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+    pub(super) async fn tools(&self) -> Result<Listing<Tool>, Failure> {
         if !self.has(|can| can.tools.is_some()) {
-            return Ok(Vec::new());
+            return Ok(Listing::default());
         }
         let page = page_request!(ListToolsRequest);
         self.pages("tools/list", page, |result| match result {
-            ServerResult::ListToolsResult(page) => Ok((page.tools, page.next_cursor)),
-            other => Err(no_list(&other)),
+            ServerResult::ListToolsResult(page) => Ok((page.tools.into(), page.next_cursor)),
+            other => salvaged(&other, "tools"),
         })
         .await
     }
 
-    pub(super) async fn prompts(&self) -> Result<Vec<Prompt>, Failure> {
+    pub(super) async fn prompts(&self) -> Result<Listing<Prompt>, Failure> {
         if !self.has(|can| can.prompts.is_some()) {
-            return Ok(Vec::new());
+            return Ok(Listing::default());
         }
         let page = page_request!(ListPromptsRequest);
         self.pages("prompts/list", page, |result| match result {
-            ServerResult::ListPromptsResult(page) => Ok((page.prompts, page.next_cursor)),
-            other => Err(no_list(&other)),
+            ServerResult::ListPromptsResult(page) => Ok((page.prompts.into(), page.next_cursor)),
+            other => salvaged(&other, "prompts"),
         })
         .await
     }
 
-    pub(super) async fn resources(&self) -> Result<Vec<Resource>, Failure> {
+    pub(super) async fn resources(&self) -> Result<Listing<Resource>, Failure> {
         if !self.has(|can| can.resources.is_some()) {
-            return Ok(Vec::new());
+            return Ok(Listing::default());
         }
         let page = page_request!(ListResourcesRequest);
         self.pages("resources/list", page, |result| match result {
-            ServerResult::ListResourcesResult(page) => Ok((page.resources, page.next_cursor)),
-            other => Err(no_list(&other)),
+            ServerResult::ListResourcesResult(page) => {
+                Ok((page.resources.into(), page.next_cursor))
+            }
+            other => salvaged(&other, "resources"),
         })
         .await
     }
 
-    pub(super) async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, Failure> {
+    pub(super) async fn resource_templates(&self) -> Result<Listing<ResourceTemplate>, Failure> {
         if !self.has(|can| can.resources.is_some()) {
-            return Ok(Vec::new());
+            return Ok(Listing::default());
         }
         let page = page_request!(ListResourceTemplatesRequest);
         let templates = self.pages("resources/templates/list", page, |result| match result {
             ServerResult::ListResourceTemplatesResult(page) => {
-                Ok((page.resource_templates, page.next_cursor))
+                Ok((page.resource_templates.into(), page.next_cursor))
             }
-            other => Err(no_list(&other)),
+            other => salvaged(&other, "resourceTemplates"),
         });
         match templates.await {
             // Many servers with resources know no templates, and say so like this.
-            Err(failure) if no_such_method(&failure) => Ok(Vec::new()),
+            Err(failure) if no_such_method(&failure) => Ok(Listing::default()),
             templates => templates,
         }
     }
@@ -100,22 +105,25 @@ impl McpLink {
             .is_none_or(|info| ask(&info.capabilities))
     }
 
-    /// Walks all pages. A list that cannot be had whole is an error, never half a list.
+    /// Walks all pages. A list that cannot be had to its end, or of which nothing can be
+    /// read, is an error; what is left out of any other is among its flaws.
     async fn pages<T>(
         &self,
         method: &'static str,
         request: impl Fn(Option<String>) -> ClientRequest,
         read: impl Fn(ServerResult) -> Result<Page<T>, Failure>,
-    ) -> Result<Vec<T>, Failure> {
-        let mut items = Vec::new();
+    ) -> Result<Listing<T>, Failure> {
+        let mut listing = Listing::default();
         let mut cursor = None;
         let mut seen = HashSet::new();
         for _ in 0..MAX_PAGES {
             let result = self.ask(request(cursor), claimed()).await?;
             let (page, next) = read(result)?;
-            items.extend(page);
+            listing.append(page);
             // An empty cursor is a cursor.
-            let Some(next) = next else { return Ok(items) };
+            let Some(next) = next else {
+                return whole(listing);
+            };
             if !seen.insert(next.clone()) {
                 return Err(endless(method, "the same page again and again"));
             }
@@ -125,8 +133,17 @@ impl McpLink {
     }
 }
 
-fn no_list(result: &ServerResult) -> Failure {
-    unexpected(result, "the answer to a list request is no list")
+fn salvaged<T: DeserializeOwned>(result: &ServerResult, field: &str) -> Result<Page<T>, Failure> {
+    let otherwise = "the answer to a list request is no list";
+    salvage::page(result, field).ok_or_else(|| unexpected(result, otherwise))
+}
+
+fn whole<T>(listing: Listing<T>) -> Result<Listing<T>, Failure> {
+    match listing.flaws.first() {
+        Some(flaw) if listing.items.is_empty() => Err(Failure::new(Class::Unknown)
+            .with_source(format!("nothing in the list can be read; {flaw}"))),
+        _ => Ok(listing),
+    }
 }
 
 fn endless(method: &'static str, what: &'static str) -> Failure {

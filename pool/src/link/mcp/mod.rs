@@ -4,6 +4,7 @@ mod calls;
 mod client;
 mod lists;
 mod request;
+mod salvage;
 mod supervisor;
 mod version;
 
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Closed, Link, Lost, server::Server};
 use crate::{
-    ToolCall,
+    Listing, ToolCall,
     process::Grace,
     wire::{List, Trace, Wire, WireTasks},
 };
@@ -98,21 +99,21 @@ impl Link for McpLink {
         async move { calls::tool_answer(self.request(request, options, trace).await?) }.boxed()
     }
 
-    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
+    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Tool>, Failure>> {
         async move { self.tools().await }.boxed()
     }
 
-    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
+    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Prompt>, Failure>> {
         async move { self.prompts().await }.boxed()
     }
 
-    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Resource>, Failure>> {
+    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Resource>, Failure>> {
         async move { self.resources().await }.boxed()
     }
 
     fn list_resource_templates(
         self: Arc<Self>,
-    ) -> BoxFuture<'static, Result<Vec<ResourceTemplate>, Failure>> {
+    ) -> BoxFuture<'static, Result<Listing<ResourceTemplate>, Failure>> {
         async move { self.resource_templates().await }.boxed()
     }
 

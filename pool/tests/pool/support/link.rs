@@ -239,17 +239,23 @@ impl Link for FakeLink {
         async move { Ok(self.execute(call, flight).await?.into()) }.boxed()
     }
 
-    fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Tool>, Failure>> {
-        async move { self.list().await }.boxed()
+    fn list_tools(
+        self: Arc<Self>,
+    ) -> BoxFuture<'static, Result<steadfast_pool::Listing<Tool>, Failure>> {
+        async move { self.list().await.map(Into::into) }.boxed()
     }
 
-    fn list_prompts(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Prompt>, Failure>> {
+    fn list_prompts(
+        self: Arc<Self>,
+    ) -> BoxFuture<'static, Result<steadfast_pool::Listing<Prompt>, Failure>> {
         let prompts = ["ask", "tell"].map(|name| Prompt::new(name, None::<String>, None));
-        async move { Ok(prompts.to_vec()) }.boxed()
+        async move { Ok(prompts.to_vec().into()) }.boxed()
     }
 
-    fn list_resources(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<Resource>, Failure>> {
-        async move { Ok(vec![Resource::new("file:///w", "w")]) }.boxed()
+    fn list_resources(
+        self: Arc<Self>,
+    ) -> BoxFuture<'static, Result<steadfast_pool::Listing<Resource>, Failure>> {
+        async move { Ok(vec![Resource::new("file:///w", "w")].into()) }.boxed()
     }
 
     fn get_prompt(

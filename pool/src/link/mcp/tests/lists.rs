@@ -35,7 +35,7 @@ async fn l03_all_pages_are_read() {
 
     let tools = link.list_tools().await.expect("three pages");
 
-    let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    let names: Vec<_> = tools.items.iter().map(|tool| &*tool.name).collect();
     assert_eq!(names, ["tool of the first page", "tool of 2", "tool of 3"]);
 }
 
@@ -86,7 +86,7 @@ async fn l03_an_empty_cursor_is_sent_back() {
         .await
         .expect("two pages");
 
-    assert_eq!(tools.len(), 2);
+    assert_eq!(tools.items.len(), 2);
     let asked = script.received("tools/list");
     assert_eq!(asked[0]["params"].get("cursor"), None);
     assert_eq!(asked[1]["params"]["cursor"], "");

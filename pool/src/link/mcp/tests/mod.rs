@@ -1,6 +1,7 @@
 //! Our wire and `rmcp` against a scripted server in memory, on a paused clock.
 
 mod calls;
+mod flaws;
 mod lists;
 mod progress;
 mod script;
