@@ -8,7 +8,10 @@ use std::{
 };
 
 use steadfast_classify::Failure;
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 
 use crate::{
     Connect, DrainReport, Host, Key, PoolSettings, ServerConfig,
@@ -40,8 +43,10 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Stations {
     by_key: HashMap<Key, Arc<Station>>,
-    /// How many there were after they were last looked through.
-    kept: usize,
+    /// How many were left by those who held or owned them since they were last looked through.
+    left: usize,
+    /// When that was.
+    tidied: Option<Instant>,
     draining: bool,
 }
 
@@ -54,8 +59,8 @@ pub(crate) enum Drained {
     Done(DrainReport),
 }
 
-/// Below that many there is nothing to tidy up.
-const FEW: usize = 64;
+/// What nobody needs is forgotten after this long at the latest, if anybody comes or goes.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 // === impl Shared ===
 
@@ -131,13 +136,24 @@ impl Shared {
         if let Some(station) = stations.by_key.get(&key).filter(|known| !known.is_over()) {
             return Ok((Arc::clone(station), station.attach()));
         }
-        stations.tidy();
+        let _forgotten = stations.tidy();
         let rules = self.settings.rules(config.family(), !shared);
         let station = Station::new(config, rules, Host::default(), Arc::clone(self));
         let station = Arc::new(station);
         let era = station.attach();
         stations.by_key.insert(key, Arc::clone(&station));
         Ok((station, era))
+    }
+
+    /// Somebody left a station that has no connection any more: what it holds, a
+    /// configuration with its secrets and long lists, is forgotten soon.
+    pub(crate) fn left_one(&self) {
+        let mut stations = self.stations();
+        stations.left += 1;
+        let forgotten = stations.tidy();
+        drop(stations);
+        // Behind the lock: there may be many.
+        drop(forgotten);
     }
 
     pub(crate) fn next_index(&self, name: &Arc<str>) -> u32 {
@@ -202,12 +218,20 @@ impl fmt::Debug for Shared {
 // === impl Stations ===
 
 impl Stations {
-    /// Forgets stations that nobody needs, whenever their number has doubled: so it costs
+    /// Forgets stations that nobody needs, whenever half of them may be such: so it costs
     /// nothing to speak of, however many there are.
-    fn tidy(&mut self) {
-        if self.by_key.len() >= FEW.max(self.kept.saturating_mul(2)) {
-            self.by_key.retain(|_, station| !station.is_over());
-            self.kept = self.by_key.len();
+    fn tidy(&mut self) -> Vec<Arc<Station>> {
+        let now = Instant::now();
+        let long_ago = |tidied| now.saturating_duration_since(tidied) >= TIDY_EVERY;
+        let due = self.left > self.by_key.len() / 2 || self.tidied.is_none_or(long_ago);
+        // In a drained pool they still say why nothing is started.
+        if !due || self.draining {
+            return Vec::new();
         }
+        (self.left, self.tidied) = (0, Some(now));
+        let over = self.by_key.extract_if(|_, station| station.is_over());
+        let over = over.map(|(_, station)| station).collect();
+        self.by_key.shrink_to(2 * self.by_key.len());
+        over
     }
 }

@@ -195,12 +195,14 @@ impl Owner {
         self.done = true;
         self.link = None;
         self.station.start_failed(failure, counted);
+        self.station.left();
     }
 
     fn closed(mut self, closed: Option<Closed>) {
         self.done = true;
         self.link = None;
         self.station.closed(self.entry.as_ref().zip(closed));
+        self.station.left();
     }
 }
 
@@ -213,6 +215,7 @@ impl Drop for Owner {
             link.kill();
         }
         self.station.vanished(self.entry.as_ref());
+        self.station.left();
     }
 }
 

@@ -116,6 +116,14 @@ impl Station {
     pub(crate) fn detach(&self, era: Era) {
         if self.state().machine.detach(era, Instant::now()) {
             self.nudge();
+            self.left();
+        }
+    }
+
+    /// To be told whenever somebody has left who may have been the last.
+    pub(super) fn left(&self) {
+        if self.state().machine.is_over() {
+            self.pool.left_one();
         }
     }
 

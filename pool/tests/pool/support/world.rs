@@ -152,7 +152,12 @@ impl World {
 
     /// Lets go of everything: its connections point back here.
     pub(crate) fn forget(&self) {
-        let links = std::mem::take(&mut self.state().links);
+        let mut state = self.state();
+        let links = std::mem::take(&mut state.links);
+        (state.starts, state.executed) = Default::default();
+        state.alive.retain(|_, alive| *alive > 0);
+        state.alive.shrink_to_fit();
+        drop(state);
         drop(links);
     }
 
