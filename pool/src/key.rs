@@ -159,6 +159,10 @@ impl KeyedDigest {
             }
             Endpoint::WebSocket(remote) => self.remote("websocket", remote),
             Endpoint::Http(remote) => self.remote("http", remote),
+            Endpoint::InProcess(server) => {
+                self.text("in_process");
+                self.bytes(&server.number().to_le_bytes());
+            }
         }
     }
 

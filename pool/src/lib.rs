@@ -96,8 +96,8 @@ pub use ask::Host;
 pub use call::ToolCall;
 pub use config::{
     CallSettings, ConfigError, ConfigErrors, ConfigFile, ConfigWarning, Endpoint, Family, Filter,
-    IdempotencyPolicy, OAuth, Program, Remote, ServerConfig, ServerConfigBuilder, SharedFamilies,
-    ToolHints,
+    IdempotencyPolicy, InProcess, OAuth, Program, Remote, ServerConfig, ServerConfigBuilder,
+    SharedFamilies, ToolHints,
 };
 pub use drain::{DrainReport, Forced};
 pub use entry::Respawn;
@@ -107,7 +107,9 @@ pub use key::Key;
 pub use lease::{CallFuture, Lease};
 #[cfg(feature = "http")]
 pub use link::HttpConnect;
-pub use link::{AnyConnect, Closed, Connect, Link, Lost, StdioConnect, VersionMismatch};
+pub use link::{
+    AnyConnect, Closed, Connect, InProcessConnect, Link, Lost, StdioConnect, VersionMismatch,
+};
 pub use pool::{Pool, Restart};
 pub use progress::{Progress, ProgressStream};
 pub use session::Session;

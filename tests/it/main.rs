@@ -25,9 +25,13 @@ mod hangs;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
+mod in_process;
+#[cfg(target_os = "linux")]
 mod left_behind;
 #[cfg(target_os = "linux")]
 mod marked;
+#[cfg(target_os = "linux")]
+mod over;
 #[cfg(target_os = "linux")]
 mod progress;
 #[cfg(target_os = "linux")]

@@ -11,6 +11,7 @@ use super::{
     error::Problem,
     family::Family,
     filter::Filter,
+    in_process::InProcess,
     oauth::OAuth,
     report::Report,
     resolve,
@@ -31,6 +32,8 @@ pub(crate) struct Draft {
     pub(crate) url: Option<SecretString>,
     pub(crate) http_url: Option<SecretString>,
     pub(crate) tcp: Option<SecretString>,
+    /// Only ever said in code.
+    pub(crate) in_process: Option<InProcess>,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) protocol_version: Option<ProtocolVersion>,

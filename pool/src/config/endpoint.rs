@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use secrecy::SecretString;
 
-use super::family::Family;
+use super::{family::Family, in_process::InProcess};
 
 /// Where a server is: exactly what its transport needs, and nothing else.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub enum Endpoint {
     WebSocket(Remote),
     /// Speak streamable HTTP with this address.
     Http(Remote),
+    /// Let this serve a connection in memory.
+    InProcess(InProcess),
 }
 
 /// A program to start. Its `Debug` shows only the command.
@@ -52,6 +54,7 @@ impl Endpoint {
             Self::Stdio(_) => Family::Stdio,
             Self::WebSocket(_) => Family::WebSocket,
             Self::Http(_) => Family::Http,
+            Self::InProcess(_) => Family::InProcess,
         }
     }
 }

@@ -63,6 +63,7 @@ fn draft(name: &str, fields: &mut Fields<'_>) -> Draft {
         url: fields.secret("url"),
         http_url: fields.secret("httpUrl"),
         tcp: fields.secret("tcp"),
+        in_process: None,
         headers: fields.secret_map("headers"),
         timeout: fields.millis("timeout", &bounds::LIMIT),
         protocol_version: fields

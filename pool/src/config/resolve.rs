@@ -10,6 +10,7 @@ use super::{
     endpoint::{Endpoint, Program, Remote},
     error::{Note, Problem},
     family::Family,
+    in_process::InProcess,
     report::Report,
 };
 
@@ -17,6 +18,9 @@ const PLACES: &str = "one of command, url, httpUrl and tcp";
 
 /// Where the server is and how it is reached; `None` and an error if that is unclear.
 pub(crate) fn endpoint(draft: &mut Draft, report: &mut Report) -> Option<Endpoint> {
+    if let Some(server) = draft.in_process.take() {
+        return Some(in_process(draft, server, report));
+    }
     let command = draft.command.take();
     let empty_command = command.as_deref() == Some("");
     let places = [
@@ -49,6 +53,22 @@ pub(crate) fn endpoint(draft: &mut Draft, report: &mut Report) -> Option<Endpoin
         return Some(Endpoint::Stdio(program));
     }
     remote(draft, field, place, report)
+}
+
+fn in_process(draft: &Draft, server: InProcess, report: &mut Report) -> Endpoint {
+    warn_without_effect(
+        Family::InProcess,
+        &[
+            ("args", !draft.args.is_empty()),
+            ("env", !draft.env.is_empty()),
+            ("cwd", draft.cwd.is_some()),
+            ("headers", !draft.headers.is_empty()),
+            ("oauth", draft.oauth.is_some()),
+            ("steadfast.shared", draft.settings.shared == Some(true)),
+        ],
+        report,
+    );
+    Endpoint::InProcess(server)
 }
 
 fn program(draft: &mut Draft, command: String, report: &mut Report) -> Program {

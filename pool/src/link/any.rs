@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 #[cfg(feature = "http")]
 use super::HttpConnect;
-use super::{Connect, Link, StdioConnect};
+use super::{Connect, InProcessConnect, Link, StdioConnect};
 use crate::{Endpoint, Family, Host, ServerConfig, process::Grace};
 
 /// Reaches each server by what its configuration says it is.
@@ -21,19 +21,21 @@ pub struct AnyConnect {
     stdio: StdioConnect,
     #[cfg(feature = "http")]
     http: HttpConnect,
+    in_process: InProcessConnect,
 }
 
 // === impl AnyConnect ===
 
 impl AnyConnect {
-    /// All connectors that this build has, as they are by default; programs are ended
-    /// within `grace`.
+    /// All connectors that this build has, as they are by default; what runs on this
+    /// machine is ended within `grace`.
     #[must_use]
     pub fn new(grace: Grace) -> Self {
         Self {
             stdio: StdioConnect::new(grace),
             #[cfg(feature = "http")]
             http: HttpConnect::new(),
+            in_process: InProcessConnect::new(grace),
         }
     }
 
@@ -67,6 +69,7 @@ impl Connect for AnyConnect {
             #[cfg(not(feature = "http"))]
             Endpoint::Http(_) => future::err(unsupported(config.family())).boxed(),
             Endpoint::WebSocket(_) => future::err(unsupported(config.family())).boxed(),
+            Endpoint::InProcess(_) => self.in_process.connect(config, deadline, host),
         }
     }
 

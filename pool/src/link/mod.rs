@@ -4,8 +4,10 @@ mod any;
 mod ending;
 mod handshake;
 mod held;
+mod hosted;
 #[cfg(feature = "http")]
 mod http;
+mod in_process;
 mod mcp;
 mod server;
 mod stdio;
@@ -27,6 +29,7 @@ pub use any::AnyConnect;
 pub use ending::{Closed, Lost};
 #[cfg(feature = "http")]
 pub use http::HttpConnect;
+pub use in_process::InProcessConnect;
 pub use mcp::VersionMismatch;
 pub use stdio::StdioConnect;
 

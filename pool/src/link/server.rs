@@ -8,15 +8,17 @@ use std::{
 
 use tokio::time::{self, Instant};
 
-use super::{Closed, Lost, held::Held};
+use super::{Closed, Lost, held::Held, hosted::Hosted};
 use crate::{process::Grace, wire::WireTasks};
 
 /// What stands behind a connection.
-#[allow(dead_code, reason = "for servers that are no process")]
 #[derive(Clone, Debug)]
 pub(crate) enum Server {
     /// A process that we started.
     Process(Held),
+    /// A task of this program.
+    Task(Hosted),
+    #[allow(dead_code, reason = "for the WebSocket and for HTTP")]
     /// Somebody else's, somewhere else.
     Remote(Farewell),
 }
@@ -35,7 +37,7 @@ impl Server {
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process(held) => Some(held.pid()),
-            Self::Remote(_) => None,
+            Self::Task(_) | Self::Remote(_) => None,
         }
     }
 
@@ -43,6 +45,7 @@ impl Server {
     pub(super) async fn exited(&self) -> Arc<str> {
         match self {
             Self::Process(held) => held.exited().await.to_string().into(),
+            Self::Task(task) => task.exited().await,
             Self::Remote(_) => future::pending().await,
         }
     }
@@ -51,7 +54,7 @@ impl Server {
     pub(super) async fn last_words(&self, limit: Duration) -> Option<Arc<str>> {
         match self {
             Self::Remote(farewell) => farewell.0.get().cloned(),
-            Self::Process(_) => time::timeout(limit, self.exited()).await.ok(),
+            Self::Process(_) | Self::Task(_) => time::timeout(limit, self.exited()).await.ok(),
         }
     }
 
@@ -59,7 +62,7 @@ impl Server {
     pub(super) fn describe(&self, reason: &'static str, exit: Option<Arc<str>>) -> Lost {
         let stderr = match self {
             Self::Process(held) => Some(held.stderr()),
-            Self::Remote(_) => None,
+            Self::Task(_) | Self::Remote(_) => None,
         };
         Lost::new(reason).with_server(exit, stderr)
     }
@@ -72,6 +75,7 @@ impl Server {
     pub(super) async fn shutdown(&self, mut wire: WireTasks, grace: Grace) -> Closed {
         match self {
             Self::Process(held) => held.shutdown(wire, grace).await,
+            Self::Task(task) => task.shutdown(wire, grace).await,
             Self::Remote(_) => {
                 let begun = Instant::now();
                 let all = grace.eof.saturating_add(grace.term);
@@ -89,6 +93,7 @@ impl Server {
     pub(super) fn kill(&self) {
         match self {
             Self::Process(held) => held.kill(),
+            Self::Task(task) => task.kill(),
             Self::Remote(_) => {}
         }
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The longest line of a server that is read; a longer one is skipped.
-const MAX_LINE: usize = 16 * 1024 * 1024;
+pub(super) const MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// How much of a server's standard error is kept.
 const STDERR_LIMIT: usize = 8 * 1024;

@@ -168,6 +168,7 @@ fn code_is_checked_like_json() {
 fn what_has_no_effect_is_an_error_in_code() {
     let code = || ServerConfig::stdio("s", "c");
     let http = || ServerConfig::http("s", "http://h");
+    let memory = || ServerConfig::in_process("s", async |_| {});
     let own = "headers.Accept: the transport sets this header itself";
     for (builder, want) in [
         (code().header("X", "1"), "headers: has no meaning for stdio"),
@@ -177,6 +178,11 @@ fn what_has_no_effect_is_an_error_in_code() {
         ),
         (http().arg("x"), "args: has no meaning for http"),
         (http().header("Accept", "x"), own),
+        (memory().env("E", "1"), "env: has no meaning for in_process"),
+        (
+            memory().shared(true),
+            "steadfast.shared: has no meaning for in_process",
+        ),
     ] {
         let line = builder.build().unwrap_err().to_string();
         assert_eq!(

@@ -243,6 +243,16 @@ fn a_clone_has_the_key_of_its_original() {
     assert_eq!(key.clone(), key);
 }
 
+#[test]
+fn two_servers_in_this_program_have_two_keys() {
+    let server = || ServerConfig::in_process("s", async |_| {}).build().unwrap();
+    let (one, other) = (server(), server());
+
+    assert_eq!(Key::new(&one.clone(), None), Key::new(&one, None));
+    assert_ne!(Key::new(&other, None), Key::new(&one, None));
+    assert_ne!(key(r#"{"command": "c"}"#), Key::new(&one, None));
+}
+
 fn key(entry: &str) -> Key {
     Key::new(&config(entry), None)
 }

@@ -8,14 +8,14 @@ use std::{
 use futures::future::{BoxFuture, FutureExt as _};
 use steadfast::{
     Failure, ServerConfig,
-    pool::{Connect, Host, Link, StdioConnect, process::Grace},
+    pool::{AnyConnect, Connect, Host, Link, process::Grace},
 };
 use tokio::time::Instant;
 
-/// Connects as [`StdioConnect`] does, and remembers the links it made.
+/// Connects as [`AnyConnect`] does, and remembers the links it made.
 #[derive(Clone, Debug)]
 pub(crate) struct Spy {
-    inner: StdioConnect,
+    inner: AnyConnect,
     links: Arc<Mutex<Vec<Weak<dyn Link>>>>,
 }
 
@@ -25,7 +25,7 @@ impl Spy {
     pub(crate) fn new() -> Self {
         let short = Duration::from_millis(300);
         Self {
-            inner: StdioConnect::new(Grace::new(short, short, Duration::from_secs(1))),
+            inner: AnyConnect::new(Grace::new(short, short, Duration::from_secs(1))),
             links: Arc::default(),
         }
     }
