@@ -87,6 +87,7 @@ mod settings;
 mod shared;
 mod slots;
 mod snapshot;
+mod task;
 mod ties;
 mod time;
 mod view;
@@ -116,6 +117,7 @@ pub use session::Session;
 pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};
 pub use snapshot::{EntrySnapshot, ServerSnapshot, Snapshot, Status};
+pub use task::TaskEnded;
 pub use view::{Fault, Flaw, Listing, PromptView, ResourceView, ToolView};
 #[cfg(feature = "http")]
 pub use wire::http::{Authorize, AuthorizeError, HttpFailed, HttpRefused, Rejected};

@@ -146,6 +146,18 @@ impl Shared {
 
 // === impl Progress ===
 
+impl Progress {
+    /// Something that the server said, and no number.
+    pub(crate) const fn said(message: Option<String>) -> Self {
+        Self {
+            progress: None,
+            total: None,
+            message,
+            attempt: 0,
+        }
+    }
+}
+
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Progress")

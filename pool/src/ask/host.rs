@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use rmcp::model::ClientCapabilities;
+use rmcp::model::{ClientCapabilities, ExtensionCapabilities, JsonObject, TASKS_EXTENSION_ID};
 
 /// What a connection is to its server: what it announces in its handshake, and who answers
 /// what the server asks over it.
 ///
 /// The pool makes one for each key, and gives it to whoever makes the key's connections. A
-/// clone is the same host. [`Default`] announces nothing and refuses everything.
+/// clone is the same host. [`Default`] announces that
+/// tasks are followed, and refuses everything else.
 #[derive(Clone, Default)]
 pub struct Host(Arc<Inner>);
 
@@ -22,7 +23,11 @@ impl Host {
     #[must_use]
     pub fn capabilities(&self) -> ClientCapabilities {
         let Inner {} = &*self.0;
-        ClientCapabilities::default()
+        let mut capabilities = ClientCapabilities::default();
+        // Whatever connection a task was begun on, the pool follows it.
+        let tasks = (TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
+        capabilities.extensions = Some(ExtensionCapabilities::from([tasks]));
+        capabilities
     }
 }
 

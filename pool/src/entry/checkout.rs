@@ -27,11 +27,28 @@ const VERDICT: Duration = Duration::from_secs(2);
 /// A connection, for one call. It counts as running until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Checkout {
-    under_way: UnderWay,
+    running: Running,
     link: Arc<dyn Link>,
     gone: CancellationToken,
     _counted: TaskTrackerToken,
     _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A call that runs, whatever it is doing: an end of the connection that waits for calls
+/// waits for this one.
+#[derive(Debug)]
+pub(crate) struct Running(UnderWay);
+
+/// What a connection is needed for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Use<'a> {
+    /// A call to a tool. One that the server surely does not have is refused.
+    Tool(&'a str),
+    /// A request that is no call to a tool.
+    Other,
+    /// What a call that runs has still to ask: it may do so until its time is up, although
+    /// nobody new is let in.
+    GoesOn,
 }
 
 /// A call that is under way, be it that it waits.
@@ -43,7 +60,6 @@ struct UnderWay(Arc<Station>);
 impl Station {
     /// A connection for one call: the one there is, or the one that is being made, or a
     /// new one. Where it has to be waited for, `flight` is told how long that may take.
-    /// A `tool` that the server surely does not have is refused.
     ///
     /// # Cancel safety
     ///
@@ -53,7 +69,7 @@ impl Station {
         era: Era,
         config: &ServerConfig,
         flight: &Flight,
-        tool: Option<&str>,
+        what: Use<'_>,
     ) -> Result<Checkout, Failure> {
         // What ends a call with its connection has a limit, and that needs a clock.
         if Handle::try_current().is_err() {
@@ -61,20 +77,20 @@ impl Station {
         }
         let under_way = UnderWay::new(self);
         // First the server, so that nobody waits for a place before they wait for a start.
-        self.usable(era, config, flight).await?;
+        self.usable(era, config, flight, what).await?;
         let place = self.place(flight).await;
         // The connection only now: the one there was may have ended meanwhile.
         loop {
-            if let Some((Connection { link, gone, .. }, counted)) = self.begin_call(era, tool)? {
+            if let Some((Connection { link, gone, .. }, counted)) = self.begin_call(era, what)? {
                 return Ok(Checkout {
-                    under_way,
+                    running: Running(under_way),
                     link,
                     gone,
                     _counted: counted,
                     _place: place,
                 });
             }
-            self.usable(era, config, flight).await?;
+            self.usable(era, config, flight, what).await?;
         }
     }
 
@@ -83,8 +99,9 @@ impl Station {
         era: Era,
         config: &ServerConfig,
         flight: &Flight,
+        what: Use<'_>,
     ) -> Result<(), Failure> {
-        if let Phase::Active { .. } = self.phase() {
+        if what.may_use(self.phase()) {
             return Ok(());
         }
         // Starting is not connecting: it has a limit of its own.
@@ -105,19 +122,23 @@ impl Station {
     fn begin_call(
         &self,
         era: Era,
-        tool: Option<&str>,
+        what: Use<'_>,
     ) -> Result<Option<(Connection, TaskTrackerToken)>, Failure> {
         let mut state = self.state();
-        if let Some(never) = state.machine.never(era) {
+        let phase = state.machine.phase();
+        let last = matches!(phase, Phase::Leaving { .. }) && what.may_use(phase);
+        if let Some(never) = state.machine.never(era).filter(|_| !last) {
             return Err(self.never(never));
         }
-        let Phase::Active { .. } = state.machine.phase() else {
+        if !what.may_use(phase) {
             return Ok(None);
-        };
+        }
         let Some(connection) = state.connection.clone() else {
             return Ok(None);
         };
-        if tool.is_some_and(|tool| state.lacks(tool)) {
+        if let Use::Tool(tool) = what
+            && state.lacks(tool)
+        {
             return Err(refused(Refused::NoSuchTool));
         }
         state.machine.begin_call();
@@ -127,9 +148,26 @@ impl Station {
     }
 }
 
+// === impl Use ===
+
+impl Use<'_> {
+    const fn may_use(self, phase: Phase) -> bool {
+        match phase {
+            Phase::Active { .. } => true,
+            Phase::Leaving { .. } => matches!(self, Use::GoesOn),
+            Phase::Vacant | Phase::Starting | Phase::Closing(_) => false,
+        }
+    }
+}
+
 // === impl Checkout ===
 
 impl Checkout {
+    /// Gives the connection back, and runs on without.
+    pub(crate) fn into_running(self) -> Running {
+        self.running
+    }
+
     /// Makes a call by `make`. However the connection ends, the call ends: the connection
     /// is given a moment to say what became of it, then its flight says so.
     pub(crate) async fn call<T>(
@@ -149,9 +187,11 @@ impl Checkout {
     }
 }
 
-impl Drop for Checkout {
+// === impl Running ===
+
+impl Drop for Running {
     fn drop(&mut self) {
-        let station = &self.under_way.0;
+        let station = &self.0.0;
         let last = station.state().machine.end_call();
         if last {
             station.nudge();

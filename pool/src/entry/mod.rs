@@ -9,6 +9,7 @@ mod listing;
 mod losses;
 mod machine;
 mod making;
+mod owed;
 mod owner;
 mod phase;
 mod ready;
@@ -17,7 +18,7 @@ mod restart;
 mod state;
 mod station;
 
-pub(crate) use checkout::Checkout;
+pub(crate) use checkout::{Checkout, Use};
 pub(crate) use linger::Lingering;
 pub use losses::Respawn;
 pub(crate) use machine::Rules;

@@ -51,6 +51,7 @@ impl Station {
         let took = state.start.began.map_or(Duration::ZERO, |b| now - b.at);
         drop(state);
         self.turned();
+        self.settle();
         let entry = self.entry(index);
         observe::connected(self.events(), &entry, link.pid(), restarted, took);
         for (list, flaws) in catalog.flaws() {

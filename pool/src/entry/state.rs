@@ -6,7 +6,10 @@ use steadfast_classify::Failure;
 use tokio::{task::AbortHandle, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::machine::{Machine, Rules};
+use super::{
+    machine::{Machine, Rules},
+    owed::Owed,
+};
 use crate::{Closed, Flaw, Link, view::Catalog};
 
 #[derive(Debug)]
@@ -14,6 +17,7 @@ pub(super) struct State {
     pub(super) machine: Machine,
     /// Kept until it is proven gone, so that it can be killed.
     pub(super) connection: Option<Connection>,
+    pub(super) owed: Owed,
     pub(super) catalog: Arc<Catalog>,
     /// Whether the server said that the list is another one, and it is not here yet.
     pub(super) outdated: bool,
@@ -82,6 +86,7 @@ impl State {
         Self {
             machine: Machine::new(rules, now),
             connection: None,
+            owed: Owed::default(),
             catalog: Arc::default(),
             outdated: false,
             start: Start::default(),

@@ -17,7 +17,7 @@ use super::{
     Lease,
     span::{Request, tool_error},
 };
-use crate::{ToolCall, error::Refused};
+use crate::{ToolCall, entry::Use, error::Refused};
 
 /// The answer to a call on a [`Lease`].
 ///
@@ -35,14 +35,32 @@ impl Lease {
         call.tie(&flight);
         let request = Request::tool_call(&self, &call, &flight);
         let work = async {
-            let connection = self.checkout(&flight, Some(call.tool())).await?;
+            let connection = self.checkout(&flight, Use::Tool(call.tool())).await?;
             let sent = flight.clone();
             let answer = connection.call(&flight, |link| link.call(&call, sent));
-            complete(answer.await?)
+            let answer = answer.await?;
+            // Between its requests it needs none, but it is a call that runs.
+            let _running = connection.into_running();
+            self.finish(answer, &call, &flight).await
         };
         let work = self.unless_closed(&flight, work);
         let result = request.around(tool_error, work).await;
         result.map_err(|failure| failure.with_origin(&self.origin(&call)))
+    }
+
+    /// From what the server answered first to the result.
+    async fn finish(
+        &self,
+        answer: CallToolResponse,
+        call: &ToolCall,
+        flight: &Flight,
+    ) -> Result<CallToolResult, Failure> {
+        match answer {
+            CallToolResponse::Complete(result) => Ok(result),
+            CallToolResponse::Task(created) => self.follow(created, call, flight).await,
+            _ => Err(Failure::new(Class::Answered)
+                .with_source("the server asks for input, and nobody here can give it")),
+        }
     }
 
     /// Does `work`, unless the session is closed meanwhile: then it is dropped, and so
@@ -87,16 +105,6 @@ impl Service<ToolCall> for Lease {
             return CallFuture::failed(withdrawn);
         }
         CallFuture(self.clone().run(call, flight).boxed())
-    }
-}
-
-/// The result in an answer that is one.
-fn complete(answer: CallToolResponse) -> Result<CallToolResult, Failure> {
-    let answered = |what: &'static str| Err(Failure::new(Class::Answered).with_source(what));
-    match answer {
-        CallToolResponse::Complete(result) => Ok(result),
-        CallToolResponse::Task(_) => answered("the server started a task, which was not asked for"),
-        _ => answered("the server asks for input, and nobody here can give it"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session's hold on a server.
 
 mod call;
+mod follow;
 #[cfg(feature = "metrics")]
 mod numbers;
 mod requests;
@@ -12,7 +13,7 @@ use steadfast_classify::{Failure, Flight};
 
 use crate::{
     PromptView, ResourceView, ServerConfig, ToolCall, ToolHints, ToolView,
-    entry::{Checkout, Patience},
+    entry::{Checkout, Patience, Use},
     error::{Refused, refused},
     seat::Seat,
 };
@@ -132,11 +133,11 @@ impl Lease {
         }
     }
 
-    /// A connection, for one call, be it to a tool or not.
-    async fn checkout(&self, flight: &Flight, tool: Option<&str>) -> Result<Checkout, Failure> {
+    /// A connection, for one request.
+    async fn checkout(&self, flight: &Flight, what: Use<'_>) -> Result<Checkout, Failure> {
         let seat = &self.seat;
         seat.station()
-            .checkout(seat.era(), seat.config(), flight, tool)
+            .checkout(seat.era(), seat.config(), flight, what)
             .await
     }
 

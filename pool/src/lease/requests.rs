@@ -12,7 +12,7 @@ use steadfast_classify::{Class, Failure, Flight, Origin, Phase};
 use tokio::time::{Instant, timeout};
 
 use super::{Lease, span::Request};
-use crate::Link;
+use crate::{Link, entry::Use};
 
 /// How long an answer may take where the configuration does not say.
 const READ: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ impl Lease {
         let _ = flight.queued();
         let limit = self.config().timeout().unwrap_or(READ);
         let work = async {
-            let connection = self.checkout(&flight, None).await?;
+            let connection = self.checkout(&flight, Use::Other).await?;
             let sent = flight.clone();
             let begun = Instant::now();
             let answer = connection.call(&flight, |link| make(link, sent));

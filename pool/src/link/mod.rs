@@ -16,9 +16,9 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use futures::future::{self, BoxFuture, FutureExt};
 use rmcp::model::{
-    CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResult, Prompt, ReadResourceRequestParams, ReadResourceResult, Resource,
-    ResourceTemplate, Tool,
+    CallToolResponse, CompleteRequestParams, CompleteResult, DetailedTask, GetPromptRequestParams,
+    GetPromptResult, GetTaskParams, Prompt, ReadResourceRequestParams, ReadResourceResult,
+    Resource, ResourceTemplate, Tool, UpdateTaskParams,
 };
 use steadfast_classify::{Class, Failure, Flight};
 use tokio::{sync::watch, time::Instant};
@@ -123,6 +123,32 @@ pub trait Link: Debug + Send + Sync + 'static {
         _flight: Flight,
     ) -> BoxFuture<'static, Result<CompleteResult, Failure>> {
         future::err(unsupported("completion")).boxed()
+    }
+
+    /// Asks how a task is that a call began; a read, which may be repeated. The flight as in
+    /// [`call`](Self::call).
+    fn get_task(
+        self: Arc<Self>,
+        _params: GetTaskParams,
+        _flight: Flight,
+    ) -> BoxFuture<'static, Result<DetailedTask, Failure>> {
+        future::err(unsupported("tasks")).boxed()
+    }
+
+    /// Answers what a task asks for. The flight as in [`call`](Self::call).
+    fn update_task(
+        self: Arc<Self>,
+        _params: UpdateTaskParams,
+        _flight: Flight,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        future::err(unsupported("tasks")).boxed()
+    }
+
+    /// Tells the server that nobody waits for a task any more, once, behind everything else
+    /// that is on its way; without waiting, in a runtime or not. `false`: it cannot be told
+    /// on this connection. Default: it cannot.
+    fn cancel_task(&self, _task: &str) -> bool {
+        false
     }
 
     /// Asks for a sign of life. Any answer is one, an error too. Default: it lives.

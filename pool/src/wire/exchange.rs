@@ -27,6 +27,7 @@ use super::{
     Trace, Traffic, WireClosed,
     changes::List,
     notices::{cancel, cancelled, forget, trace_of, unreadable},
+    parting::{Parting, is_parting},
     step::{Incoming, Next},
 };
 
@@ -40,18 +41,19 @@ const MAX_ANSWERS: usize = 4096;
 /// What is under way on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
-    outbox: VecDeque<Outgoing>,
-    pending: HashMap<RequestId, Pending>,
+    pub(super) outbox: VecDeque<Outgoing>,
+    pub(super) pending: HashMap<RequestId, Pending>,
     tokens: HashMap<ProgressToken, RequestId>,
     /// How many answers to the server wait in the outbox.
     answers: usize,
-    traffic: Traffic,
+    pub(super) traffic: Traffic,
     /// What became of a request that no call made.
     #[cfg(feature = "http")]
     refusal: Option<Failure>,
     /// Whether a request is cancelled by closing its stream, and by nothing else.
     cancels_by_closing: bool,
-    closed: bool,
+    pub(super) parting: Parting,
+    pub(super) closed: bool,
 }
 
 /// A message on its way out.
@@ -64,13 +66,26 @@ pub(crate) struct Outgoing {
 
 /// A request without an answer yet.
 #[derive(Debug)]
-struct Pending {
+pub(super) struct Pending {
     trace: Option<Arc<Trace>>,
     token: Option<ProgressToken>,
     sent: bool,
     /// Where each request has a stream of its own: tells whoever carries it that nobody
     /// waits for more of it.
     carried: Option<CancellationToken>,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    pub(super) const fn new(trace: Option<Arc<Trace>>, token: Option<ProgressToken>) -> Self {
+        Self {
+            trace,
+            token,
+            sent: false,
+            carried: None,
+        }
+    }
 }
 
 // === impl Exchange ===
@@ -125,12 +140,7 @@ impl Exchange {
         if let Some(token) = &token {
             self.tokens.insert(token.clone(), id.clone());
         }
-        let pending = Pending {
-            trace: trace.clone(),
-            token,
-            sent: false,
-            carried: None,
-        };
+        let pending = Pending::new(trace.clone(), token);
         self.pending.insert(id.clone(), pending);
         self.outbox.push_back(Outgoing {
             message,
@@ -152,8 +162,13 @@ impl Exchange {
             let _ = trace.flight().withdraw();
             return Some(forget(id.clone()));
         }
-        // Not pending: answered meanwhile, there is nothing to give up.
-        self.give_up(id)?;
+        if self.give_up(id).is_none() {
+            // Answered meanwhile; there is nothing to give up but what it began.
+            if let Some(created) = trace.task() {
+                self.cancel_task(&created.task.task_id);
+            }
+            return None;
+        }
         if !self.closed && !self.cancels_by_closing {
             self.push(cancel(id, reason));
         }
@@ -261,11 +276,14 @@ impl Exchange {
             _ => self.give_up(id),
         };
         let Some(pending) = pending else {
-            self.traffic.late_answers += 1;
+            self.late(&message);
             return Incoming::Taken;
         };
+        if self.parting.answered(id) {
+            return Incoming::Taken;
+        }
         if let Some(trace) = pending.trace {
-            trace.flight().answered();
+            trace.answer(&message);
         }
         Incoming::Forward(message)
     }
@@ -285,7 +303,8 @@ impl Exchange {
     pub(crate) fn close(&mut self) {
         self.closed = true;
         // Requests would be sent to a server whose answers nobody reads.
-        self.outbox.retain(|outgoing| outgoing.id.is_none());
+        self.outbox
+            .retain(|outgoing| outgoing.id.is_none() || is_parting(&outgoing.message));
     }
 
     pub(crate) fn note_oversized(&mut self) -> u64 {

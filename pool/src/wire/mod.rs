@@ -23,6 +23,7 @@ mod framing;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 mod notices;
+mod parting;
 mod reader;
 mod step;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use std::{
 
 use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
+use rmcp::model::RequestMetaObject;
 use step::Next;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -172,6 +174,20 @@ impl Wire {
             // The sender is in this wire.
             None => future::pending().await,
         }
+    }
+
+    /// Says what each request that the wire makes has to say of us. Only needed where the
+    /// protocol has no handshake.
+    pub(crate) fn introduce(&self, us: RequestMetaObject) {
+        self.exchange().introduce(us);
+    }
+
+    /// Tells the server that nobody waits for a task any more, behind everything that is
+    /// queued already. Never waits. `false`: this wire carries nothing any more.
+    pub(crate) fn cancel_task(&self, task: &str) -> bool {
+        let told = self.exchange().cancel_task(task);
+        self.queued.notify_one();
+        told
     }
 
     /// What the connection has seen so far.

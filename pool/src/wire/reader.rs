@@ -86,7 +86,11 @@ impl Wire {
         };
         match incoming {
             Incoming::Forward(message) => Some(message),
-            Incoming::Taken => None,
+            Incoming::Taken => {
+                // It may have left something to say.
+                self.queued.notify_one();
+                None
+            }
             Incoming::Changed(list) => {
                 self.changes.note(list);
                 None

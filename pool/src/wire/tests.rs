@@ -2,6 +2,7 @@ use rmcp::model::{
     ClientRequest, ClientResult, GetExtensions as _, JsonRpcMessage, NumberOrString, PingRequest,
     RequestId, ServerResult,
 };
+use serde_json::{Value, json};
 use steadfast_classify::{Flight, Stage};
 
 use super::{
@@ -15,15 +16,20 @@ const ID: RequestId = NumberOrString::Number(7);
 
 /// A request in the outbox, and its flight.
 fn asking() -> (Exchange, Flight) {
+    let (exchange, trace) = traced();
+    (exchange, trace.flight().clone())
+}
+
+fn traced() -> (Exchange, Arc<Trace>) {
     let flight = Flight::new();
     assert!(flight.queued());
     let mut request = ClientRequest::PingRequest(PingRequest::default());
-    let trace = Arc::new(Trace::new(flight.clone()));
-    request.extensions_mut().insert(trace);
+    let trace = Arc::new(Trace::new(flight));
+    request.extensions_mut().insert(Arc::clone(&trace));
     let mut exchange = Exchange::default();
     let reply = exchange.send(JsonRpcMessage::request(request, ID));
     assert!(reply.expect("it is open").is_none());
-    (exchange, flight)
+    (exchange, trace)
 }
 
 fn answer() -> Rx {
@@ -109,4 +115,57 @@ fn lines_that_are_no_message_may_be_answers_all_the_same() {
         let found = answered(line.as_bytes());
         assert_eq!(found, want.then_some(ID), "{line}");
     }
+}
+
+#[test]
+fn a_task_that_nobody_heard_of_is_called_off() {
+    let begun = json!({"jsonrpc": "2.0", "id": 7, "result": {"resultType": "task",
+        "taskId": "t-1", "status": "working", "createdAt": "", "lastUpdatedAt": "",
+        "ttlMs": null}});
+    let begun: Rx = serde_json::from_value(begun).expect("a message");
+    // Answered before its caller left, who did not hear of it; and after.
+    for heard_first in [true, false] {
+        let (mut exchange, trace) = traced();
+        assert!(is_written(&mut exchange));
+        if heard_first {
+            exchange.receive(begun.clone(), None);
+        }
+        let _ = exchange.abandon(&trace, "left");
+        if !heard_first {
+            exchange.receive(begun.clone(), None);
+        }
+
+        let written: Vec<Value> = std::iter::from_fn(|| match exchange.next().0 {
+            Next::Write(outgoing) => serde_json::to_value(&outgoing.message).ok(),
+            _ => None,
+        })
+        .collect();
+        let cancels = written.iter().filter(|m| m["method"] == "tasks/cancel");
+        let cancels: Vec<_> = cancels.collect();
+        assert_eq!(cancels.len(), 1, "{heard_first}: {written:?}");
+        assert_eq!(cancels[0]["params"]["taskId"], "t-1");
+
+        // Its answer is of no interest to anybody.
+        let id = cancels[0]["id"].clone();
+        let done = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+        let done = serde_json::from_value(done).expect("a message");
+        assert!(matches!(exchange.receive(done, None), Incoming::Taken));
+        assert_eq!(
+            exchange.traffic().late_answers,
+            u64::from(!heard_first),
+            "of the call"
+        );
+    }
+}
+
+#[test]
+fn a_task_is_called_off_on_a_wire_that_closes() {
+    let (mut exchange, _) = asking();
+    assert!(exchange.cancel_task("t-1"));
+
+    exchange.close();
+
+    assert!(!exchange.cancel_task("t-2"), "it takes nothing more");
+    assert!(is_written(&mut exchange), "this one still leaves");
+    assert!(matches!(exchange.next().0, Next::Closed));
 }

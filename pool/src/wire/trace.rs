@@ -5,9 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use rmcp::model::{ProgressNotificationParam, RequestId};
+use rmcp::model::{CreateTaskResult, ProgressNotificationParam, RequestId};
 use steadfast_classify::{Failure, Flight};
 
+use super::{
+    exchange::Rx,
+    parting::{is_question, task_of},
+};
 use crate::{progress::Progress, ties::Ties};
 
 /// Travels in the extensions of a request, so that the wire can mark its flight and the
@@ -18,6 +22,8 @@ pub(crate) struct Trace {
     ties: Option<Arc<Ties>>,
     id: OnceLock<RequestId>,
     abandoned: AtomicBool,
+    answered: AtomicBool,
+    task: OnceLock<CreateTaskResult>,
     refused: AtomicBool,
     verdict: OnceLock<Failure>,
 }
@@ -36,6 +42,8 @@ impl Trace {
             ties,
             id: OnceLock::new(),
             abandoned: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
+            task: OnceLock::new(),
             refused: AtomicBool::new(false),
             verdict: OnceLock::new(),
         }
@@ -59,6 +67,34 @@ impl Trace {
                 attempt: 0,
             });
         }
+    }
+
+    /// Notes an answer. One that begins a task, or asks for something, is not the last word
+    /// about the call, whose limits go on.
+    pub(super) fn answer(&self, answer: &Rx) {
+        let task = task_of(answer);
+        if let Some(task) = task {
+            let _ = self.task.set(task.clone());
+        }
+        if task.is_some() || is_question(answer) {
+            self.flight.progress();
+        } else {
+            self.flight.answered();
+        }
+        if let Some(ties) = &self.ties {
+            ties.alive();
+        }
+        self.answered.store(true, Ordering::Release);
+    }
+
+    /// Whether an answer was read, be it not the last.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// The task that the answer says was begun.
+    pub(crate) fn task(&self) -> Option<&CreateTaskResult> {
+        self.task.get()
     }
 
     /// Whether the request provably never left: it was taken back in time, or the very

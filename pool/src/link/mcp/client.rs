@@ -1,8 +1,8 @@
 //! Our side of a connection, as `rmcp` sees it.
 
 use rmcp::{
-    ClientHandler,
-    model::{ClientConfig, Implementation, ProtocolVersion},
+    ClientHandler, Peer, RoleClient,
+    model::{ClientConfig, Implementation, ProtocolVersion, RequestMetaObject},
 };
 
 use crate::Host;
@@ -22,6 +22,21 @@ impl Client {
         Self {
             config: config.with_protocol_version(version),
         }
+    }
+}
+
+// === what each request has to say ===
+
+impl Client {
+    /// What each request has to say of us: nothing, where there was a handshake.
+    pub(super) fn introduction(&self, peer: &Peer<RoleClient>) -> Option<RequestMetaObject> {
+        let version = peer.peer_info()?.protocol_version.clone();
+        let us = (
+            self.config.client_info.clone(),
+            self.config.capabilities.clone(),
+        );
+        (!version.has_initialize())
+            .then(|| RequestMetaObject::with_client_context(version, us.0, us.1))
     }
 }
 

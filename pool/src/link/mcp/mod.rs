@@ -6,6 +6,7 @@ mod lists;
 mod request;
 mod salvage;
 mod supervisor;
+mod tasks;
 mod version;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -14,9 +15,9 @@ use futures::future::{BoxFuture, FutureExt};
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-        GetPromptResult, Prompt, ReadResourceRequestParams, ReadResourceResult, Resource,
-        ResourceTemplate, Tool,
+        CallToolResponse, CompleteRequestParams, CompleteResult, DetailedTask,
+        GetPromptRequestParams, GetPromptResult, GetTaskParams, Prompt, ReadResourceRequestParams,
+        ReadResourceResult, Resource, ResourceTemplate, Tool, UpdateTaskParams,
     },
     service::RunningService,
 };
@@ -61,6 +62,9 @@ impl McpLink {
         server: Server,
         grace: Grace,
     ) -> Arc<Self> {
+        if let Some(us) = running.service().introduction(running.peer()) {
+            wire.introduce(us);
+        }
         let (lost, lost_seen) = watch::channel(None);
         let (closed, closed_seen) = watch::channel(None);
         let link = Arc::new(Self {
@@ -139,6 +143,26 @@ impl Link for McpLink {
         flight: Flight,
     ) -> BoxFuture<'static, Result<CompleteResult, Failure>> {
         async move { self.completion(params, flight).await }.boxed()
+    }
+
+    fn get_task(
+        self: Arc<Self>,
+        params: GetTaskParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<DetailedTask, Failure>> {
+        async move { self.task(params, flight).await }.boxed()
+    }
+
+    fn update_task(
+        self: Arc<Self>,
+        params: UpdateTaskParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        async move { self.tell_task(params, flight).await }.boxed()
+    }
+
+    fn cancel_task(&self, task: &str) -> bool {
+        self.wire.cancel_task(task)
     }
 
     fn ping(self: Arc<Self>) -> BoxFuture<'static, Result<(), Failure>> {

@@ -8,7 +8,7 @@ use rmcp::{
     service::{PeerRequestOptions, RequestHandle},
 };
 use steadfast_classify::{
-    Class, Failure, Phase, Stage,
+    Class, Failure, Phase,
     mcp::{Delivery, service_failure},
 };
 use tokio::time;
@@ -81,18 +81,20 @@ impl McpLink {
             biased;
             answer = &mut rx => answer,
             // An answer that was read before the end is on its way through rmcp.
-            () = self.ended() => match trace.flight().stage().0 {
-                Stage::Answered => match time::timeout(DELIVERY, &mut rx).await {
+            () = self.ended() => {
+                if !trace.is_answered() {
+                    return Err(self.loss(trace));
+                }
+                match time::timeout(DELIVERY, &mut rx).await {
                     Ok(answer) => answer,
-                    Err(_) => return Err(self.loss(trace)),
-                },
-                _ => return Err(self.loss(trace)),
-            },
+                    Err(_) => return self.last(trace).map(Ok),
+                }
+            }
         };
         match answer {
             Ok(Err(ServiceError::TransportClosed)) | Err(_) => {
                 self.ending().await;
-                Err(self.loss(trace))
+                self.last(trace).map(Ok)
             }
             Ok(answer) => Ok(answer),
         }
@@ -121,6 +123,15 @@ impl McpLink {
     /// `rmcp` may hear of the end first: a moment later it is known how the server ended.
     async fn ending(&self) {
         let _ = time::timeout(DELIVERY, self.ended()).await;
+    }
+
+    /// What is left of an answer that was read and did not come through: a task lives on,
+    /// and must not be forgotten.
+    fn last(&self, trace: &Trace) -> Result<ServerResult, Failure> {
+        match trace.task() {
+            Some(task) => Ok(ServerResult::CreateTaskResult(task.clone())),
+            None => Err(self.loss(trace)),
+        }
     }
 
     /// What the end of the connection means for a call on it.

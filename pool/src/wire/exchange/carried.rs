@@ -34,6 +34,12 @@ impl Exchange {
                 Taken::Empty
             };
         };
+        let notice = outgoing.id.as_ref();
+        let notice = notice.is_some_and(|id| self.is_notice(&outgoing.message, id));
+        let outgoing = Outgoing {
+            id: outgoing.id.filter(|_| !notice),
+            ..outgoing
+        };
         let token = CancellationToken::new();
         let pending = outgoing.id.as_ref().and_then(|id| self.pending.get_mut(id));
         match pending {

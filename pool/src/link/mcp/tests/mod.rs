@@ -5,6 +5,7 @@ mod flaws;
 mod lists;
 mod progress;
 mod script;
+mod tasks;
 
 use std::{sync::Arc, time::Duration};
 

@@ -111,11 +111,16 @@ fn envelope(answer: &Value, id: &Value) -> Value {
         let mut message = answer.clone();
         message["jsonrpc"] = json!("2.0");
         message
-    } else if let Some(error) = answer.get("error") {
+    } else if let Some(error) = answer.get("error").filter(|_| is_only_member(answer)) {
         json!({"jsonrpc": "2.0", "id": id, "error": error})
     } else {
         json!({"jsonrpc": "2.0", "id": id, "result": answer})
     }
+}
+
+/// A task that failed has an error too, and is a result.
+fn is_only_member(answer: &Value) -> bool {
+    answer.as_object().is_some_and(|answer| answer.len() == 1)
 }
 
 impl fmt::Debug for Script {
