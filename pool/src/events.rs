@@ -91,6 +91,15 @@ pub enum PoolEvent {
         /// What is left out, and why.
         flaws: Arc<[Flaw]>,
     },
+    /// The configuration of a session names tools that the server does not have, in
+    /// `includeTools` or `steadfast.tools`. Told once of each.
+    #[non_exhaustive]
+    ToolsMissing {
+        /// The server.
+        server: Arc<str>,
+        /// The names, sorted.
+        tools: Vec<Arc<str>>,
+    },
     /// Server names take 75 % of the slots. Not told again before they took less than
     /// half of that.
     #[non_exhaustive]

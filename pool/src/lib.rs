@@ -116,7 +116,7 @@ pub use progress::{Progress, ProgressStream};
 pub use session::Session;
 pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};
-pub use snapshot::{EntrySnapshot, ServerSnapshot, Snapshot, Status};
+pub use snapshot::{EntrySnapshot, ServerSnapshot, SlotsSnapshot, Snapshot, Status};
 pub use task::TaskEnded;
 pub use view::{Fault, Flaw, Listing, PromptView, ResourceView, ToolView};
 #[cfg(feature = "http")]

@@ -139,6 +139,15 @@ pub(crate) fn flawed(events: &Events, entry: &Entry, list: &'static str, flaws: 
     });
 }
 
+/// A configuration names tools that there are not.
+pub(crate) fn tools_missing(events: &Events, server: &Arc<str>, tools: Vec<Arc<str>>) {
+    warn!(%server, ?tools, "the configuration names tools that the server does not have");
+    events.send(|| PoolEvent::ToolsMissing {
+        server: Arc::clone(server),
+        tools,
+    });
+}
+
 /// Names take 75 % of the slots.
 pub(crate) fn slots_warning(events: &Events, held: usize, limit: usize) {
     warn!(held, limit, "servers take 75 % of their slots");

@@ -90,7 +90,7 @@ impl Pool {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot {
-            slots: self.shared().slots().count(),
+            slots: self.shared().slots().snapshot(),
             ..Snapshot::default()
         };
         for station in self.shared().all() {

@@ -55,6 +55,7 @@ impl Session {
             self.pool
                 .attach(config, &self.scope, self.isolation.as_deref())
         })?;
+        seat.station().check_names(config);
         Ok(Lease::new(seat))
     }
 

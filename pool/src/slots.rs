@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{events::Events, observe};
+use crate::{events::Events, observe, snapshot::SlotsSnapshot};
 
 /// Whether the number of servers that run at once is limited.
 ///
@@ -122,9 +122,17 @@ impl Slots {
         })
     }
 
-    /// How many names hold a slot.
-    pub(crate) fn count(&self) -> usize {
-        self.state().held.len()
+    pub(crate) fn snapshot(&self) -> SlotsSnapshot {
+        let (mode, limit) = match self.mode {
+            SlotMode::Off => ("off", None),
+            SlotMode::Warn(limit) => ("warn", Some(limit)),
+            SlotMode::Enforce(limit) => ("enforce", Some(limit)),
+        };
+        SlotsSnapshot {
+            mode,
+            limit,
+            used: self.state().held.len(),
+        }
     }
 
     pub(crate) fn view(&self) -> SlotsView {
@@ -234,14 +242,14 @@ mod tests {
         let slots = slots(SlotMode::Warn(1));
         let _a = slots.reserve(&name("a")).expect("within");
         let _b = slots.reserve(&name("b")).expect("beyond");
-        assert_eq!(slots.count(), 2);
+        assert_eq!(slots.snapshot().used, 2);
     }
 
     #[test]
     fn off_counts_nothing() {
         let slots = slots(SlotMode::Off);
         let _a = slots.reserve(&name("a")).expect("no limit");
-        assert_eq!(slots.count(), 0);
+        assert_eq!(slots.snapshot().used, 0);
     }
 
     #[test]

@@ -15,10 +15,24 @@ pub struct Snapshot {
     pub total: usize,
     /// How many of them are processes that the pool started.
     pub subprocess_count: usize,
-    /// How many server names take a slot; 0 where slots are not counted.
-    pub slots: usize,
+    /// How many servers may run at once, and how many do.
+    pub slots: SlotsSnapshot,
     /// The entries of each server name.
     pub servers: BTreeMap<String, ServerSnapshot>,
+}
+
+/// How many servers may run at once, by name, and how many do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SlotsSnapshot {
+    /// `off`, `warn` or `enforce`.
+    pub mode: &'static str,
+    /// How many names may take a slot; `None` where slots are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// How many do; 0 where slots are not counted.
+    pub used: usize,
 }
 
 /// The entries of one server name.

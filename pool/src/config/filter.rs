@@ -61,6 +61,15 @@ impl Filter {
             Rule::AllBut(names) => !names.contains(name),
         }
     }
+
+    /// What it lets pass by name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        let only = match &*self.0 {
+            Rule::Only(names) => Some(names),
+            Rule::AllBut(_) => None,
+        };
+        only.into_iter().flatten().map(|name| &**name)
+    }
 }
 
 // === impl Rule ===

@@ -257,6 +257,13 @@ impl ServerConfig {
         &self.parts().per_session.filter
     }
 
+    /// The tools that it names, and whether it is a filter that does: one for prompts too.
+    pub(crate) fn named_tools(&self) -> impl Iterator<Item = (&str, bool)> {
+        let filter = self.filter().named().map(|name| (name, true));
+        let settings = self.settings().tools.keys();
+        filter.chain(settings.map(|name| (&**name, false)))
+    }
+
     /// Whether sessions share one connection: what `steadfast.shared` says, else what
     /// `defaults` says for the family. A server in this process is never shared.
     #[must_use]

@@ -14,10 +14,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::pace::Pace;
 use crate::{Link, view::Listed};
-
-/// How long news of changed lists are collected: they come in bursts.
-const BURST: Duration = Duration::from_millis(100);
 
 /// How much longer than the tools the other lists may take at a start.
 const OTHERS: Duration = Duration::from_secs(1);
@@ -30,6 +28,7 @@ pub(super) struct News {
     prompts: watch::Receiver<u64>,
     resources: watch::Receiver<u64>,
     heard: Which,
+    pace: Pace,
     collect_until: Option<Instant>,
     /// Dropped with the connection, so that what comes later changes nothing.
     asking: Option<BoxFuture<'static, Listed>>,
@@ -128,6 +127,7 @@ impl News {
             prompts: link.prompts_changed(),
             resources: link.resources_changed(),
             heard: Which::default(),
+            pace: Pace::new(),
             collect_until: None,
             asking: None,
         }
@@ -143,6 +143,7 @@ impl News {
             if let Some(asking) = &mut self.asking {
                 let listed = asking.await;
                 self.asking = None;
+                self.pace.listed(Instant::now());
                 return Told::Listed(listed);
             }
             if let Some(until) = self.collect_until {
@@ -152,7 +153,8 @@ impl News {
                 self.asking = Some(some(Arc::clone(&self.link), which, self.limit).boxed());
             } else {
                 self.hear().await;
-                self.collect_until = Some(Instant::now() + BURST);
+                let now = Instant::now();
+                self.collect_until = Some(now + self.pace.heard(now));
                 return Told::Outdated;
             }
         }

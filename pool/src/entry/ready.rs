@@ -72,7 +72,9 @@ impl Station {
         patience: Patience<'_>,
     ) -> Result<(), Failure> {
         let waiter = Waiter::new(self, &mut self.state(), era, config, patience);
-        waiter.ready().await
+        waiter.ready().await?;
+        self.check_names(config);
+        Ok(())
     }
 
     fn launch(

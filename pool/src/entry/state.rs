@@ -1,6 +1,6 @@
 //! What a station keeps under its lock.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use steadfast_classify::Failure;
 use tokio::{task::AbortHandle, time::Instant};
@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) catalog: Arc<Catalog>,
     /// Whether the server said that the list is another one, and it is not here yet.
     pub(super) outdated: bool,
+    /// Tools that were told to be missing.
+    pub(super) missing: BTreeSet<Arc<str>>,
     pub(super) start: Start,
     pub(super) failed: Option<Failed>,
     pub(super) index: Option<u32>,
@@ -89,6 +91,7 @@ impl State {
             owed: Owed::default(),
             catalog: Arc::default(),
             outdated: false,
+            missing: BTreeSet::new(),
             start: Start::default(),
             failed: None,
             index: None,

@@ -92,7 +92,7 @@ async fn lives(pool: &Pool, world: &World, numbers: std::ops::Range<usize>) {
     let (tasks, left) = (Handle::current().metrics().num_alive_tasks(), world.alive());
     assert_eq!((tasks, left), (0, 0));
     let snapshot = pool.snapshot();
-    assert_eq!((snapshot.total, snapshot.slots), (0, 0));
+    assert_eq!((snapshot.total, snapshot.slots.used), (0, 0));
     assert!(snapshot.servers.is_empty(), "{snapshot:?}");
     let slots = pool.slots();
     assert!(slots.held.is_empty() && slots.refused.is_empty());

@@ -172,7 +172,7 @@ async fn a_snapshot_is_plain_data_of_a_known_shape() {
     let want = serde_json::json!({
         "total": 1,
         "subprocessCount": 1,
-        "slots": 1,
+        "slots": { "mode": "enforce", "limit": 4, "used": 1 },
         "servers": { "a": { "entryCount": 1, "entrySummary": [{
             "entryIndex": 0,
             "refs": 0,

@@ -6,6 +6,7 @@ mod drain;
 mod held;
 mod lifecycle;
 mod limits;
+mod lists;
 mod model;
 mod races_attach;
 mod races_end;
