@@ -197,7 +197,7 @@ impl Wire {
 
     /// How often the server said that a list had changed.
     pub(crate) fn changes(&self, list: List) -> watch::Receiver<u64> {
-        self.changes.of(list).subscribe()
+        self.changes.listen(list)
     }
 
     /// Resolves once nothing more can come or go on this wire.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 pub(crate) use reply::{Reply, Step, answer};
-pub(crate) use server::{Seen, Server};
+pub(crate) use server::{Seen, Server, tools};
 
 /// What is meant by soon, on a machine that is busy.
 pub(crate) const SOON: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -29,6 +29,8 @@ pub(crate) struct Server {
 struct Inner {
     behave: Box<Behave>,
     seen: Mutex<Vec<Seen>>,
+    /// The connections that ended while nothing was done for them.
+    left: Mutex<Vec<usize>>,
     version: &'static str,
 }
 
@@ -43,6 +45,7 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
     /// Which connection it came on.
     pub(crate) connection: usize,
+    pub(crate) at: Instant,
     /// How many of its kind (verb and method) came before it.
     pub(crate) nth: usize,
 }
@@ -81,6 +84,7 @@ impl Server {
         let inner = Arc::new(Inner {
             behave: Box::new(behave),
             seen: Mutex::default(),
+            left: Mutex::default(),
             version,
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&inner)));
@@ -131,6 +135,23 @@ impl Server {
         self.of(kind)
     }
 
+    /// Waits until the other side has left a connection that hangs.
+    pub(crate) async fn until_left(&self, connection: usize) {
+        let left = || {
+            self.inner
+                .left
+                .lock()
+                .expect("no test panics in it")
+                .contains(&connection)
+        };
+        let waiting = async {
+            while !left() {
+                sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        timeout(SOON, waiting).await.expect("it is held open");
+    }
+
     /// What came, in the order in which it came.
     pub(crate) fn kinds(&self) -> Vec<String> {
         self.seen().iter().map(Seen::kind).collect()
@@ -164,6 +185,12 @@ impl Seen {
     }
 }
 
+/// The list of a server with tools `w` and `r`.
+pub(crate) fn tools(seen: &Seen) -> Value {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    result(seen, &json!({"tools": [tool("w"), tool("r")]}))
+}
+
 async fn accept(listener: TcpListener, inner: Arc<Inner>) {
     // Ends them all when it is aborted.
     let mut connections = tokio::task::JoinSet::new();
@@ -194,6 +221,11 @@ async fn serve(socket: TcpStream, connection: usize, inner: Arc<Inner>) {
                 Step::Hang => {
                     // The other side's end is all there is to come.
                     let _ = socket.read_u8().await;
+                    inner
+                        .left
+                        .lock()
+                        .expect("no test panics in it")
+                        .push(connection);
                     return;
                 }
             }
@@ -229,6 +261,7 @@ async fn receive(
         headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
         connection,
+        at: Instant::now(),
         nth: 0,
     };
     let mut all = inner.seen.lock().expect("no test panics in it");
@@ -268,10 +301,7 @@ impl Inner {
                 let versions = json!({"supportedVersions": [self.version]});
                 Reply::json(&result(seen, &self.about(versions)))
             }
-            "tools/list" => {
-                let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
-                Reply::json(&result(seen, &json!({"tools": [tool("w"), tool("r")]})))
-            }
+            "tools/list" => Reply::json(&tools(seen)),
             "tools/call" => Reply::json(&answer(seen, "done")),
             _ => Reply::json(&result(seen, &json!({}))),
         }
@@ -281,6 +311,8 @@ impl Inner {
         about["capabilities"] = json!({"tools": {"listChanged": true}});
         about["serverInfo"] = json!({"name": "test", "version": "1"});
         about["resultType"] = json!("complete");
+        about["ttlMs"] = json!(0);
+        about["cacheScope"] = json!("private");
         about
     }
 }
