@@ -134,7 +134,7 @@ fn table(pool: &Pool, last: &str) -> Vec<String> {
     let snapshot = pool.snapshot();
     let mut lines = vec![format!(
         "{} connected, {} processes, {} slots taken; last: {last}",
-        snapshot.total, snapshot.subprocess_count, snapshot.slots
+        snapshot.total, snapshot.subprocess_count, snapshot.slots.used
     )];
     lines.push("server    entry  status      held  calls  restarts  closes in  last error".into());
     for (name, server) in &snapshot.servers {

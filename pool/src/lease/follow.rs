@@ -16,7 +16,7 @@ use steadfast_classify::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Lease;
+use super::{Lease, span::Request};
 use crate::{
     Progress, TaskEnded, ToolCall,
     entry::{Station, Use},
@@ -134,8 +134,12 @@ impl Lease {
                 .call(&flight, |link| link.get_task(params, sent))
                 .await
         };
-        let answered = timeout(limit, ask).await;
-        answered.unwrap_or_else(|_| Err(Failure::new(Class::Timeout).with_phase(Phase::Read)))
+        let ask = async {
+            let answered = timeout(limit, ask).await;
+            answered.unwrap_or_else(|_| Err(Failure::new(Class::Timeout).with_phase(Phase::Read)))
+        };
+        let request = Request::other(self, "tasks/get", None, &flight);
+        request.around(|_| None, ask).await
     }
 }
 
