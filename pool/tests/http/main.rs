@@ -2,8 +2,10 @@
 
 mod basic;
 mod calls;
+mod connecting;
+mod credentials;
+mod origins;
 mod outcomes;
 mod sessions;
 mod streams;
-#[allow(dead_code, unused_imports, reason = "for the tests of faults")]
 mod support;
