@@ -12,6 +12,7 @@
 )]
 
 mod hygiene;
+mod many;
 mod memory;
 mod shared_memory;
 mod support;

@@ -19,6 +19,8 @@ mod bulkhead;
 #[cfg(target_os = "linux")]
 mod cancel;
 #[cfg(target_os = "linux")]
+mod endings;
+#[cfg(target_os = "linux")]
 mod framing;
 #[cfg(target_os = "linux")]
 mod hangs;
@@ -26,6 +28,8 @@ mod hangs;
 mod host;
 #[cfg(target_os = "linux")]
 mod in_process;
+#[cfg(target_os = "linux")]
+mod inherited;
 #[cfg(target_os = "linux")]
 mod left_behind;
 #[cfg(target_os = "linux")]

@@ -25,6 +25,8 @@ use crate::{
 /// how it did.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
+const ENDED: &str = "the server ended before it was ready";
+
 /// A wire, what carries it, and what `rmcp` sees of it.
 pub(super) type Carried = (Arc<Wire>, WireTasks, WireTransport);
 
@@ -55,7 +57,18 @@ pub(super) async fn shake(
     let (grace, deadline) = (terms.grace, terms.deadline);
     let mut guard = KillOnDrop::new(&server);
     let begun = Instant::now();
-    match time::timeout_at(deadline, serve(transport, terms)).await {
+    let serving = time::timeout_at(deadline, serve(transport, terms));
+    let served = tokio::select! {
+        biased;
+        served = serving => served,
+        // A child may hold its output: then nothing else tells that no answer will come.
+        exit = gone(&server) => {
+            let lost = server.describe(ENDED, Some(exit));
+            server.shutdown(tasks, grace).await;
+            return Err(not_sent(begun.elapsed(), lost));
+        }
+    };
+    match served {
         Ok(Ok(running)) => {
             if let Err(failure) = agreed(&running) {
                 server.shutdown(tasks, grace).await;
@@ -110,7 +123,7 @@ const fn refusal(_: &Wire) -> Option<Failure> {
 async fn broken_off(error: ClientInitializeError, server: &Server) -> Failure {
     let exit = server.last_words(LAST_WORDS).await;
     let reason = match exit {
-        Some(_) => "the server ended before it was ready",
+        Some(_) => ENDED,
         None => "the handshake failed",
     };
     let lost = server.describe(reason, exit);
@@ -118,12 +131,26 @@ async fn broken_off(error: ClientInitializeError, server: &Server) -> Failure {
     cause.clone().with_source(HandshakeFailed { cause, lost })
 }
 
+/// Resolves when the server has ended, and what it wrote before has been read.
+async fn gone(server: &Server) -> Arc<str> {
+    let exit = server.exited().await;
+    time::sleep(LAST_WORDS).await;
+    exit
+}
+
 /// A handshake that was not answered in time. What the server wrote may say why.
 fn timed_out(elapsed: Duration, server: &Server) -> Failure {
+    not_sent(
+        elapsed,
+        server.describe("the server was not ready in time", None),
+    )
+}
+
+fn not_sent(elapsed: Duration, lost: Lost) -> Failure {
     Failure::new(Class::NotSent)
         .with_phase(Phase::Connect)
         .with_elapsed(elapsed)
-        .with_source(server.describe("the server was not ready in time", None))
+        .with_source(lost)
 }
 
 // === impl HandshakeFailed ===
