@@ -33,6 +33,8 @@ mod inherited;
 #[cfg(target_os = "linux")]
 mod left_behind;
 #[cfg(target_os = "linux")]
+mod lists;
+#[cfg(target_os = "linux")]
 mod marked;
 #[cfg(target_os = "linux")]
 mod over;
@@ -41,7 +43,13 @@ mod progress;
 #[cfg(target_os = "linux")]
 mod repeats;
 #[cfg(target_os = "linux")]
+mod shared;
+#[cfg(target_os = "linux")]
 mod sharing;
+#[cfg(target_os = "linux")]
+mod silent;
+#[cfg(target_os = "linux")]
+mod starts;
 #[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
