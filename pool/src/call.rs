@@ -13,6 +13,8 @@ use steadfast_classify::{
 };
 
 use crate::{
+    Round,
+    ask::Owner,
     progress::{self, ProgressStream},
     ties::Ties,
 };
@@ -143,15 +145,38 @@ impl ToolCall {
         self.ties.as_ref()
     }
 
-    /// What ties the call to whoever made it, as this attempt of it.
-    pub(crate) fn tie(&mut self, flight: &Flight) {
-        if let Some(ties) = &self.ties {
+    /// Ties this attempt of the call to its flight, and to its session if that answers
+    /// questions.
+    pub(crate) fn tie(&mut self, flight: &Flight, owner: Option<Arc<Owner>>) {
+        let progress = self.ties.as_ref().and_then(|ties| ties.progress.clone());
+        if progress.is_some() || owner.is_some() {
             self.ties = Some(Arc::new(Ties {
-                progress: ties.progress.clone(),
+                progress,
                 call: Some(flight.clone()),
+                owner,
+                round: None,
                 attempt: self.context.attempt(),
             }));
         }
+    }
+
+    /// The same call with an answer to what the server asked.
+    pub(crate) fn in_round(&self, round: Round, flight: &Flight) -> Self {
+        let ties = self.ties.as_deref().cloned().unwrap_or_default();
+        let mut call = self.clone();
+        call.ties = Some(Arc::new(Ties {
+            call: Some(flight.clone()),
+            round: Some(round),
+            ..ties
+        }));
+        call
+    }
+
+    /// What the server asked when it answered this call before, answered; `None` in the
+    /// first request of a call.
+    #[must_use]
+    pub fn round(&self) -> Option<&Round> {
+        self.ties.as_ref()?.round.as_ref()
     }
 
     pub(crate) fn for_server(mut self, server: Arc<str>, asker: Arc<str>) -> Self {

@@ -93,7 +93,7 @@ mod time;
 mod view;
 mod wire;
 
-pub use ask::Host;
+pub use ask::{AskHandler, Asking, Host, Offers, Root, Unanswered};
 pub use call::ToolCall;
 pub use config::{
     CallSettings, ConfigError, ConfigErrors, ConfigFile, ConfigWarning, Endpoint, Family, Filter,
@@ -118,6 +118,7 @@ pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};
 pub use snapshot::{EntrySnapshot, ServerSnapshot, SlotsSnapshot, Snapshot, Status};
 pub use task::TaskEnded;
+pub use ties::Round;
 pub use view::{Fault, Flaw, Listing, PromptView, ResourceView, ToolView};
 #[cfg(feature = "http")]
 pub use wire::http::{Authorize, AuthorizeError, HttpFailed, HttpRefused, Rejected};

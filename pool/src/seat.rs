@@ -2,8 +2,9 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -12,7 +13,7 @@ use steadfast_classify::Failure;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ServerConfig,
+    AskHandler, ServerConfig,
     entry::{Era, Station},
     error::{Refused, refused},
     view::{Catalog, Projection},
@@ -23,11 +24,12 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A session's right to hold seats. Once it is closed nothing can be attached to it,
 /// whatever is in flight.
-#[derive(Debug)]
 pub(crate) struct Scope {
     number: u64,
     id: Arc<str>,
     closed: CancellationToken,
+    /// Who answers what servers ask of it.
+    handler: OnceLock<Arc<dyn AskHandler>>,
     /// `None` once it is closed.
     seats: Mutex<Option<HashMap<u64, Weak<Seat>>>>,
 }
@@ -54,6 +56,7 @@ impl Scope {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             id,
             closed: CancellationToken::new(),
+            handler: OnceLock::new(),
             seats: Mutex::new(Some(HashMap::new())),
         })
     }
@@ -65,6 +68,15 @@ impl Scope {
 
     pub(crate) const fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// Says who answers what servers ask of it. The first word counts.
+    pub(crate) fn set_handler(&self, handler: Arc<dyn AskHandler>) {
+        let _ = self.handler.set(handler);
+    }
+
+    pub(crate) fn handler(&self) -> Option<&Arc<dyn AskHandler>> {
+        self.handler.get()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -121,6 +133,15 @@ impl Scope {
 
     fn seats(&self) -> MutexGuard<'_, Option<HashMap<u64, Weak<Seat>>>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("number", &self.number)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use futures::future::join_all;
 use steadfast_classify::Failure;
 
-use crate::{Lease, ServerConfig, SlotsFull, observe, seat::Scope, shared::Shared};
+use crate::{AskHandler, Lease, ServerConfig, SlotsFull, observe, seat::Scope, shared::Shared};
 
 /// One agent session's scope in a pool: everything it leased is given up with it.
 ///
@@ -34,6 +34,21 @@ impl Session {
     #[must_use]
     pub fn with_isolation(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.isolation = Some(tag.into());
+        self
+    }
+
+    /// Says who answers what servers ask of this session: its user, its model. Say it before
+    /// the first lease, and once: what a connection announces is fixed when it is made.
+    ///
+    /// A connection that is this session's own announces what `handler`
+    /// [offers](AskHandler::offers). A shared one announces nothing of it, since another
+    /// session may hold it too; what a server asks over it all the same comes here if it is
+    /// proven to be about a call of this session, and is refused otherwise. To have a server
+    /// ask, give the session a connection of its own: `"shared": false` in its
+    /// configuration. Default: everything is refused.
+    #[must_use]
+    pub fn with_handler(self, handler: impl AskHandler) -> Self {
+        self.scope.set_handler(Arc::new(handler));
         self
     }
 

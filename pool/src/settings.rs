@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    Family, SharedFamilies, SlotMode,
+    Family, Root, SharedFamilies, SlotMode,
     entry::{Respawn, Rules},
     process::Grace,
 };
@@ -55,6 +55,9 @@ pub struct PoolSettings {
     /// Whether connections that are held but not called are asked for a sign of life.
     /// Default: they are not; the end of a process or of a connection is noticed without.
     pub keepalive: Option<Keepalive>,
+    /// The places that servers may work in, if they ask. Default: none is said, and a server
+    /// that asks is told that it cannot.
+    pub roots: Option<Vec<Root>>,
 }
 
 /// How connections that are held but not called are asked for a sign of life.
@@ -94,6 +97,7 @@ impl Default for PoolSettings {
             closing: Grace::default(),
             max_in_flight_http: NonZeroU32::MIN.saturating_add(15),
             keepalive: None,
+            roots: None,
         }
     }
 }
@@ -173,6 +177,13 @@ impl PoolSettings {
     #[must_use]
     pub const fn with_max_in_flight_http(mut self, limit: NonZeroU32) -> Self {
         self.max_in_flight_http = limit;
+        self
+    }
+
+    /// Sets the places that servers may work in.
+    #[must_use]
+    pub fn with_roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
+        self.roots = Some(roots.into_iter().collect());
         self
     }
 

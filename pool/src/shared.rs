@@ -119,7 +119,7 @@ impl Shared {
     pub(crate) fn attach(
         self: &Arc<Self>,
         config: &ServerConfig,
-        scope: &Scope,
+        scope: &Arc<Scope>,
         isolation: Option<&str>,
     ) -> Result<(Arc<Station>, Era), Failure> {
         let shared = config.is_shared(self.settings.shared);
@@ -137,8 +137,10 @@ impl Shared {
             return Ok((Arc::clone(station), station.attach()));
         }
         let _forgotten = stations.tidy();
+        let sole = (!shared).then(|| Arc::clone(scope));
+        let host = Host::new(config.name(), self.settings.roots.clone(), sole);
         let rules = self.settings.rules(config.family(), !shared);
-        let station = Station::new(config, rules, Host::default(), Arc::clone(self));
+        let station = Station::new(config, rules, host, Arc::clone(self));
         let station = Arc::new(station);
         let era = station.attach();
         stations.by_key.insert(key, Arc::clone(&station));

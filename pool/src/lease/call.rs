@@ -17,7 +17,12 @@ use super::{
     Lease,
     span::{Request, tool_error},
 };
-use crate::{ToolCall, entry::Use, error::Refused};
+use crate::{
+    ToolCall,
+    ask::{Owned, Owner},
+    entry::Use,
+    error::Refused,
+};
 
 /// The answer to a call on a [`Lease`].
 ///
@@ -32,7 +37,10 @@ pub struct CallFuture(BoxFuture<'static, Result<CallToolResult, Failure>>);
 
 impl Lease {
     async fn run(self, mut call: ToolCall, flight: Flight) -> Result<CallToolResult, Failure> {
-        call.tie(&flight);
+        let (scope, host) = (self.seat.scope(), self.seat.station().host());
+        let owner = Owner::new(scope, self.server(), call.tool(), &flight);
+        let _owned = owner.clone().map(|owner| Owned::new(owner, host));
+        call.tie(&flight, owner);
         let request = Request::tool_call(&self, &call, &flight);
         let work = async {
             let connection = self.checkout(&flight, Use::Tool(call.tool())).await?;
@@ -58,8 +66,13 @@ impl Lease {
         match answer {
             CallToolResponse::Complete(result) => Ok(result),
             CallToolResponse::Task(created) => self.follow(created, call, flight).await,
-            _ => Err(Failure::new(Class::Answered)
-                .with_source("the server asks for input, and nobody here can give it")),
+            CallToolResponse::InputRequired(asked) => {
+                let result = self.rounds(asked, call, flight).await;
+                // Whatever became of it: it was begun.
+                result.map_err(|failure| failure.with_may_have_run(true))
+            }
+            _ => Err(Failure::new(Class::Unknown)
+                .with_source("the answer to tools/call is no tool result")),
         }
     }
 

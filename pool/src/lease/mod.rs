@@ -5,6 +5,7 @@ mod follow;
 #[cfg(feature = "metrics")]
 mod numbers;
 mod requests;
+mod rounds;
 mod span;
 
 use std::{fmt, sync::Arc};

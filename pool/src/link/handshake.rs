@@ -57,7 +57,7 @@ pub(super) async fn shake(
     let (grace, deadline) = (terms.grace, terms.deadline);
     let mut guard = KillOnDrop::new(&server);
     let begun = Instant::now();
-    let serving = time::timeout_at(deadline, serve(transport, terms));
+    let serving = time::timeout_at(deadline, serve(&wire, transport, terms));
     let served = tokio::select! {
         biased;
         served = serving => served,
@@ -89,7 +89,11 @@ pub(super) async fn shake(
     }
 }
 
-async fn serve(transport: WireTransport, terms: &Terms) -> Result<Running, ClientInitializeError> {
+async fn serve(
+    wire: &Arc<Wire>,
+    transport: WireTransport,
+    terms: &Terms,
+) -> Result<Running, ClientInitializeError> {
     let us = Implementation::new("steadfast", env!("CARGO_PKG_VERSION"));
     match &terms.version {
         // From then on there is no handshake: the server is asked what it is.
@@ -97,13 +101,15 @@ async fn serve(transport: WireTransport, terms: &Terms) -> Result<Running, Clien
             let discover = ClientLifecycleMode::Discover {
                 preferred_versions: vec![version.clone()],
             };
-            let client = Client::new(&terms.host, us, version.clone());
+            let client = Client::new(&terms.host, us, version.clone(), wire);
             client.serve_with_lifecycle(transport, discover).await
         }
         version => {
             let newest = ProtocolVersion::LATEST_WITH_INITIALIZE;
             let version = version.clone().unwrap_or(newest);
-            Client::new(&terms.host, us, version).serve(transport).await
+            Client::new(&terms.host, us, version, wire)
+                .serve(transport)
+                .await
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     exchange::Rx,
     parting::{is_question, task_of},
 };
-use crate::{progress::Progress, ties::Ties};
+use crate::{ask::Owner, progress::Progress, ties::Ties};
 
 /// Travels in the extensions of a request, so that the wire can mark its flight and the
 /// call can find its request again. Changed only under the lock of the exchange.
@@ -85,6 +85,11 @@ impl Trace {
             ties.alive();
         }
         self.answered.store(true, Ordering::Release);
+    }
+
+    /// The call that the request is of, where its session answers questions.
+    pub(crate) fn owner(&self) -> Option<&Arc<Owner>> {
+        self.ties.as_ref()?.owner.as_ref()
     }
 
     /// Whether an answer was read, be it not the last.

@@ -1,8 +1,8 @@
 //! What is asked of a server, apart from its lists.
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
-    CompleteRequest, CompleteRequestParams, CompleteResult, GetPromptRequest,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    ClientRequest, CompleteRequest, CompleteRequestParams, CompleteResult, GetPromptRequest,
     GetPromptRequestParams, GetPromptResult, PingRequest, ReadResourceRequest,
     ReadResourceRequestParams, ReadResourceResult, RequestMetaObject, ServerResult,
 };
@@ -10,7 +10,7 @@ use rmcp::service::PeerRequestOptions;
 use steadfast_classify::{Call as _, Class, Failure, Flight};
 
 use super::McpLink;
-use crate::{ToolCall, wire::Trace};
+use crate::{ToolCall, ask::offering, wire::Trace};
 
 /// The `_meta` key of the idempotency key of a logical call.
 const IDEMPOTENCY_META_KEY: &str = "io.github.steadfast/idempotency-key";
@@ -86,18 +86,35 @@ pub(super) fn claimed() -> Flight {
     flight
 }
 
-pub(super) fn tool_request(call: &ToolCall) -> (ClientRequest, PeerRequestOptions) {
+/// The request of a call. Where each request says what can be answered (`announced`), this
+/// one adds what the session of the call answers.
+pub(super) fn tool_request(
+    call: &ToolCall,
+    announced: Option<&ClientCapabilities>,
+) -> (ClientRequest, PeerRequestOptions) {
     let mut params = CallToolRequestParams::new(call.tool().to_string());
     params.arguments = call.arguments().cloned();
+    if let Some(round) = call.round() {
+        let responses = &round.responses;
+        params.input_responses = (!responses.is_empty()).then(|| responses.clone());
+        params.request_state.clone_from(&round.state);
+    }
     let key = call
         .context()
         .and_then(|context| context.idempotency_key())
         .filter(|_| call.sends_idempotency_key());
-    let mut options = PeerRequestOptions::no_options();
+    let owner = call.ties().and_then(|ties| ties.owner.as_ref());
+    let mut meta = RequestMetaObject::new();
     if let Some(key) = key {
-        let mut meta = RequestMetaObject::new();
         let entries = &mut meta.0.0;
         entries.insert(IDEMPOTENCY_META_KEY.into(), key.to_string().into());
+    }
+    if let (Some(announced), Some(owner)) = (announced, owner) {
+        let offers = owner.handler().offers();
+        meta.set_client_capabilities(offering(announced.clone(), offers));
+    }
+    let mut options = PeerRequestOptions::no_options();
+    if !meta.0.0.is_empty() {
         options = options.with_meta(meta);
     }
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));

@@ -15,7 +15,7 @@ use futures::future::{BoxFuture, FutureExt};
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CallToolResponse, CompleteRequestParams, CompleteResult, DetailedTask,
+        CallToolResponse, ClientCapabilities, CompleteRequestParams, CompleteResult, DetailedTask,
         GetPromptRequestParams, GetPromptResult, GetTaskParams, Prompt, ReadResourceRequestParams,
         ReadResourceResult, Resource, ResourceTemplate, Tool, UpdateTaskParams,
     },
@@ -43,6 +43,8 @@ pub(crate) type Running = RunningService<RoleClient, Client>;
 pub(crate) struct McpLink {
     peer: Peer<RoleClient>,
     wire: Arc<Wire>,
+    /// What each request announces, where the protocol has no handshake for it.
+    announced: Option<ClientCapabilities>,
     server: Server,
     lost: watch::Receiver<Option<Lost>>,
     closed: watch::Receiver<Option<Closed>>,
@@ -62,7 +64,9 @@ impl McpLink {
         server: Server,
         grace: Grace,
     ) -> Arc<Self> {
-        if let Some(us) = running.service().introduction(running.peer()) {
+        let introduction = running.service().introduction(running.peer());
+        let announced = introduction.as_ref().map(|us| us.client_capabilities());
+        if let Some(us) = introduction {
             wire.introduce(us);
         }
         let (lost, lost_seen) = watch::channel(None);
@@ -70,6 +74,7 @@ impl McpLink {
         let link = Arc::new(Self {
             peer: running.peer().clone(),
             wire: Arc::clone(&wire),
+            announced: announced.flatten(),
             server: server.clone(),
             lost: lost_seen,
             closed: closed_seen,
@@ -98,7 +103,7 @@ impl Link for McpLink {
         call: &ToolCall,
         flight: Flight,
     ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
-        let (request, options) = calls::tool_request(call);
+        let (request, options) = calls::tool_request(call, self.announced.as_ref());
         let trace = Trace::tied(flight, call.ties().cloned());
         async move { calls::tool_answer(self.request(request, options, trace).await?) }.boxed()
     }

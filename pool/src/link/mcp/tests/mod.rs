@@ -1,11 +1,14 @@
 //! Our wire and `rmcp` against a scripted server in memory, on a paused clock.
 
+mod asks;
 mod calls;
 mod flaws;
 mod lists;
 mod progress;
 mod script;
+mod storm;
 mod tasks;
+mod user;
 
 use std::{sync::Arc, time::Duration};
 
@@ -54,7 +57,7 @@ async fn connect_to(script: &Script, host: &Host) -> Arc<McpLink> {
     let (wire, tasks, transport) = Wire::start(output, input, Framing::new(1 << 20));
     let us = Implementation::new("test", "1");
     let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-    let client = Client::new(host, us, version);
+    let client = Client::new(host, us, version, &wire);
     let running = client.serve(transport).await.expect("a handshake");
     McpLink::new(
         running,

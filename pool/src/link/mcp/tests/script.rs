@@ -47,6 +47,13 @@ impl Script {
         received.cloned().collect()
     }
 
+    /// What it was told when it asked.
+    pub(super) fn replies(&self) -> Vec<Value> {
+        let log = self.log.lock().expect("no test panics under it");
+        let replies = log.iter().filter(|message| message.get("method").is_none());
+        replies.cloned().collect()
+    }
+
     /// The methods of all that it received, in order.
     pub(super) fn methods(&self) -> Vec<String> {
         let log = self.log.lock().expect("no test panics under it");

@@ -1,0 +1,92 @@
+//! One question, and its answer.
+
+#![expect(deprecated, reason = "a part of the protocol that servers still use")]
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt as _;
+use rmcp::model::{
+    CreateMessageRequestMethod, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationCreateRequestMethod, ErrorData,
+};
+use serde_json::Value;
+
+use super::{AskHandler, Asking};
+
+/// Why a call ended that asked for something before it could go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// The session answers no such questions.
+    #[error("the server asks for input, and nobody here can give it")]
+    Nobody,
+    /// Whoever was asked gave no answer, but this error code.
+    #[error("the server asks for input, and got none (code {0})")]
+    Refused(i32),
+    /// It asked again and again.
+    #[error("the server asks for input again and again")]
+    Endless,
+}
+
+/// What a server may ask of a session.
+pub(crate) enum Question {
+    Elicit(ElicitRequestParams),
+    Sample(Box<CreateMessageRequestParams>),
+}
+
+/// What it is told.
+pub(crate) enum Reply {
+    Elicited(ElicitResult),
+    Sampled(Box<CreateMessageResult>),
+}
+
+// === impl Question ===
+
+impl Question {
+    /// Asks. What the handler does not offer it is not asked; and one that panics has
+    /// answered too.
+    pub(crate) async fn put_to(
+        self,
+        handler: Arc<dyn AskHandler>,
+        asking: Asking,
+    ) -> Result<Reply, ErrorData> {
+        let offers = handler.offers();
+        let ask = async move {
+            match self {
+                Self::Elicit(question) => {
+                    let offered = match question {
+                        ElicitRequestParams::FormElicitationParams { .. } => offers.forms,
+                        ElicitRequestParams::UrlElicitationParams { .. } => offers.urls,
+                        _ => false,
+                    };
+                    if !offered {
+                        return Err(
+                            ErrorData::method_not_found::<ElicitationCreateRequestMethod>(),
+                        );
+                    }
+                    handler.elicit(asking, question).await.map(Reply::Elicited)
+                }
+                Self::Sample(request) => {
+                    if !offers.sampling {
+                        return Err(ErrorData::method_not_found::<CreateMessageRequestMethod>());
+                    }
+                    let sampled = handler.sample(asking, *request).await;
+                    sampled.map(Box::new).map(Reply::Sampled)
+                }
+            }
+        };
+        let asked = AssertUnwindSafe(ask).catch_unwind().await;
+        asked.unwrap_or_else(|_| Err(ErrorData::internal_error("nobody could answer", None)))
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    pub(crate) fn into_value(self) -> serde_json::Result<Value> {
+        match self {
+            Self::Elicited(result) => serde_json::to_value(result),
+            Self::Sampled(result) => serde_json::to_value(result),
+        }
+    }
+}
