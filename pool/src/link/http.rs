@@ -44,6 +44,8 @@ use refusal::speaks_other;
 ///   this machine itself.
 /// - **TLS** certificates are checked against the system's roots; add others by
 ///   [`with_client`](Self::with_client).
+/// - **Sockets** that have been idle for 4 s are not used again: most servers close them
+///   after 5 s, and a call that meets that end may have run.
 /// - Each connection has a client, and so a pool of sockets, of its own, and closes all of
 ///   it at its end. It speaks HTTP/1.1.
 ///
@@ -222,7 +224,7 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpConnect")
             .field("connect_timeout", &self.connect_timeout)
-            .field("authorize", &self.authorize)
+            .field("authorizes", &self.authorize.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "http")]
 mod carried;
+mod giving_up;
+mod incoming;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,10 +12,7 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::{
-        GetExtensions as _, GetMeta, JsonRpcError, JsonRpcMessage, ProgressNotificationParam,
-        ProgressToken, RequestId, ServerNotification,
-    },
+    model::{GetMeta, JsonRpcMessage, ProgressToken, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
 };
 #[cfg(feature = "http")]
@@ -25,10 +24,9 @@ pub(super) use carried::Taken;
 
 use super::{
     Trace, Traffic, WireClosed,
-    changes::List,
-    notices::{cancel, cancelled, forget, trace_of, unreadable},
+    notices::{cancelled, forget, trace_of},
     parting::{Parting, is_parting},
-    step::{Incoming, Next},
+    step::Next,
 };
 
 pub(crate) type Tx = TxJsonRpcMessage<RoleClient>;
@@ -150,31 +148,6 @@ impl Exchange {
         None
     }
 
-    /// Gives up on a request. Returns an answer to give back to `rmcp`, so that it
-    /// forgets the request too.
-    pub(crate) fn abandon(&mut self, trace: &Trace, reason: &str) -> Option<Rx> {
-        let Some(id) = trace.id() else {
-            trace.set_abandoned();
-            return None;
-        };
-        if self.take_back(id) {
-            // Removed from the outbox under the lock of the writer: it never leaves.
-            let _ = trace.flight().withdraw();
-            return Some(forget(id.clone()));
-        }
-        if self.give_up(id).is_none() {
-            // Answered meanwhile; there is nothing to give up but what it began.
-            if let Some(created) = trace.task() {
-                self.cancel_task(&created.task.task_id);
-            }
-            return None;
-        }
-        if !self.closed && !self.cancels_by_closing {
-            self.push(cancel(id, reason));
-        }
-        Some(forget(id.clone()))
-    }
-
     /// The next message to write, and answers to give back for requests that were
     /// withdrawn while they waited.
     pub(crate) fn next(&mut self) -> (Next, Vec<Rx>) {
@@ -215,90 +188,6 @@ impl Exchange {
         }
     }
 
-    /// Takes a message of the server: marks the flight it belongs to, and drops what
-    /// belongs to none. A question that came `within` the answers to a request is about
-    /// that request, and carries its trace.
-    pub(crate) fn receive(&mut self, mut message: Rx, within: Option<&RequestId>) -> Incoming {
-        if let JsonRpcMessage::Request(question) = &mut message
-            && let Some(trace) = within.and_then(|id| self.pending.get(id)?.trace.clone())
-        {
-            question.request.extensions_mut().insert(trace);
-        }
-        match &message {
-            JsonRpcMessage::Response(response) => {
-                self.answer(&response.id.clone(), message, within)
-            }
-            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => {
-                self.answer(&id.clone(), message, within)
-            }
-            JsonRpcMessage::Notification(notification) => match &notification.notification {
-                ServerNotification::ProgressNotification(progress) => {
-                    self.progress(&progress.params);
-                    Incoming::Taken
-                }
-                ServerNotification::ToolListChangedNotification(_) => {
-                    Incoming::Changed(List::Tools)
-                }
-                ServerNotification::PromptListChangedNotification(_) => {
-                    Incoming::Changed(List::Prompts)
-                }
-                ServerNotification::ResourceListChangedNotification(_) => {
-                    Incoming::Changed(List::Resources)
-                }
-                _ => Incoming::Forward(message),
-            },
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Error(_) => Incoming::Forward(message),
-        }
-    }
-
-    /// Takes a line that is no message; `answers` is the request that it answers, if it
-    /// is an answer all the same. Whoever waits for it need not wait any longer.
-    pub(crate) fn junk(
-        &mut self,
-        answers: Option<RequestId>,
-        within: Option<&RequestId>,
-    ) -> (u64, Incoming) {
-        self.traffic.junk += 1;
-        let incoming = match answers {
-            Some(id) => self.answer(&id.clone(), unreadable(id), within),
-            None => Incoming::Taken,
-        };
-        (self.traffic.junk, incoming)
-    }
-
-    fn answer(&mut self, id: &RequestId, message: Rx, within: Option<&RequestId>) -> Incoming {
-        // Ids can be guessed: before its request was sent it is no answer.
-        let sent = self.pending.get(id).is_some_and(|pending| pending.sent);
-        let pending = match within {
-            _ if !sent => None,
-            // Whoever reads its stream sees for itself that it is answered.
-            Some(own) if own == id => self.remove(id),
-            _ => self.give_up(id),
-        };
-        let Some(pending) = pending else {
-            self.late(&message);
-            return Incoming::Taken;
-        };
-        if self.parting.answered(id) {
-            return Incoming::Taken;
-        }
-        if let Some(trace) = pending.trace {
-            trace.answer(&message);
-        }
-        Incoming::Forward(message)
-    }
-
-    fn progress(&mut self, told: &ProgressNotificationParam) {
-        let running = self
-            .tokens
-            .get(&told.progress_token)
-            .and_then(|id| self.pending.get(id));
-        match running.and_then(|pending| pending.trace.as_ref()) {
-            Some(trace) => trace.progress(told),
-            None => self.traffic.stray_progress += 1,
-        }
-    }
-
     /// Nothing more is accepted; what is queued may still be written.
     pub(crate) fn close(&mut self) {
         self.closed = true;
@@ -319,49 +208,10 @@ impl Exchange {
         }
     }
 
-    /// Removes a request that no byte of was written.
-    fn take_back(&mut self, id: &RequestId) -> bool {
-        let queued = self
-            .outbox
-            .iter()
-            .position(|outgoing| outgoing.id.as_ref() == Some(id));
-        match queued {
-            Some(index) => drop(self.outbox.remove(index)),
-            None if self.is_held_back(id) => {}
-            None => return false,
-        }
-        self.give_up(id);
-        true
-    }
-
-    /// Whether a request was taken from the outbox by a carrier that has not begun to send
-    /// it.
-    fn is_held_back(&self, id: &RequestId) -> bool {
-        let pending = self.pending.get(id);
-        pending.is_some_and(|pending| pending.carried.is_some() && !pending.sent)
-    }
-
-    /// `true` where closing its stream is all there is to cancelling a request.
-    fn cancel_by_closing(&mut self, id: &RequestId) -> bool {
-        if self.cancels_by_closing {
-            self.give_up(id);
-        }
-        self.cancels_by_closing
-    }
-
     fn remove(&mut self, id: &RequestId) -> Option<Pending> {
         let pending = self.pending.remove(id)?;
         if let Some(token) = &pending.token {
             self.tokens.remove(token);
-        }
-        Some(pending)
-    }
-
-    /// Removes a request, and lets go of the stream it has.
-    fn give_up(&mut self, id: &RequestId) -> Option<Pending> {
-        let pending = self.remove(id)?;
-        if let Some(carried) = &pending.carried {
-            carried.cancel();
         }
         Some(pending)
     }

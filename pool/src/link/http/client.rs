@@ -1,14 +1,19 @@
 //! The HTTP client of one connection.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use reqwest::{Client, ClientBuilder, Url, redirect, retry};
 
 use super::Shared;
 
+/// How long a socket may be idle and still be used again. The servers of Node and of Python
+/// close theirs after 5 s, and a request that crosses that end in the middle of the way may
+/// have run or not; one that needs a new socket is not in doubt.
+const IDLE: Duration = Duration::from_secs(4);
+
 /// A client for `url`, with what nothing may change.
 pub(super) fn build(url: &Url, settings: &Shared) -> reqwest::Result<Client> {
-    let mut builder = ClientBuilder::new();
+    let mut builder = ClientBuilder::new().pool_idle_timeout(IDLE);
     if is_this_machine(url) {
         builder = builder.no_proxy();
     }

@@ -64,7 +64,7 @@ pub trait Authorize: fmt::Debug + Send + Sync + 'static {
 }
 
 /// A request that was refused for want of a good token.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Rejected {
     /// The token that was refused, if one was sent.
@@ -109,6 +109,14 @@ struct Held {
     /// The generation of the last token there was.
     generation: u64,
     asking: Option<Asking>,
+}
+
+// === impl Rejected ===
+
+impl fmt::Debug for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rejected").finish_non_exhaustive()
+    }
 }
 
 // === impl AuthorizeError ===

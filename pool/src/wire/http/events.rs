@@ -114,12 +114,10 @@ impl Events {
 
     fn end_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
-        let first = std::mem::take(&mut self.at_start);
-        let line = match line.strip_prefix(BOM) {
-            Some(rest) if first => rest,
-            _ => &line,
-        };
-        let blank = !std::mem::take(&mut self.in_line) || line == b"" && first;
+        let mark = std::mem::take(&mut self.at_start) && line.starts_with(BOM);
+        let line = if mark { &line[BOM.len()..] } else { &line };
+        // The bytes of a line that is too long are gone, but it had some.
+        let blank = !std::mem::take(&mut self.in_line) || mark && line.is_empty();
         if blank {
             return self.dispatch();
         }
@@ -176,5 +174,89 @@ impl Events {
         self.has_data = false;
         self.kind.clear();
         self.oversized = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: &str = "\u{feff}: hello\n\nid: 1\nretry: 70\ndata: {\"a\":\ndata: 1}\n\n\
+                          event: endpoint\ndata: /x\n\nid: 2\r\ndata:x\r\n\r\nevent: message\rdata: y\r\r\
+                          id: 3\ndata\n\nid: 4\ndata: cut";
+
+    /// Everything in a stream that comes in pieces of these lengths, in turn.
+    fn read(stream: &str, pieces: &[usize], max: usize) -> (Vec<Event>, Events) {
+        let mut events = Events::new(max);
+        let (mut all, mut rest) = (Vec::new(), stream.as_bytes());
+        let mut lengths = pieces.iter().cycle();
+        while !rest.is_empty() {
+            let length = *lengths.next().expect("a cycle");
+            let (mut piece, after) = rest.split_at(length.min(rest.len()));
+            rest = after;
+            while !piece.is_empty() {
+                let (taken, event) = events.take(piece);
+                piece = &piece[taken..];
+                all.extend(event);
+            }
+        }
+        (all, events)
+    }
+
+    fn message(text: &str) -> Event {
+        Event::Message(text.into())
+    }
+
+    #[test]
+    fn events_are_the_same_however_the_stream_is_cut() {
+        for pieces in [&[1][..], &[2], &[3, 1], &[7, 2, 5], &[1000]] {
+            let (all, events) = read(STREAM, pieces, 1000);
+            let want = [
+                Event::Other,
+                message("{\"a\":\n1}"),
+                Event::Other,
+                message("x"),
+                message("y"),
+                Event::Other,
+            ];
+            assert_eq!(all, want, "{pieces:?}");
+            // The last event was cut, so the stream goes on before it.
+            assert_eq!(events.last_id(), Some("3"), "{pieces:?}");
+            assert_eq!(events.retry(), Some(Duration::from_millis(70)));
+        }
+    }
+
+    #[test]
+    fn event_that_is_too_long_is_dropped_whole_and_the_next_is_read() {
+        for stream in [
+            "data: 0123456789\ndata: more\n\ndata: ok\n\n",
+            "data: 01234\ndata: 56789\ndata: more\n\ndata: ok\n\n",
+        ] {
+            for pieces in [&[1][..], &[5], &[1000]] {
+                let (all, _) = read(stream, pieces, 15);
+                assert_eq!(
+                    all,
+                    [Event::Oversized, message("ok")],
+                    "{stream:?} {pieces:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn half_an_event_is_forgotten_when_the_stream_is_resumed() {
+        let (_, mut events) = read("id: 1\ndata: a\n\nid: 2\ndata: ha", &[1000], 1000);
+        events.restart();
+
+        let (_, event) = events.take(b"data: b\n\n");
+
+        assert_eq!(event, Some(message("b")));
+        assert_eq!(events.last_id(), Some("1"));
+    }
+
+    #[test]
+    fn id_can_be_taken_back_and_what_is_no_number_is_no_pause() {
+        let (_, events) = read("id: 1\ndata: a\n\nid\nretry: soon\ndata: b\n\n", &[1], 1000);
+        assert_eq!((events.last_id(), events.retry()), (None, None));
     }
 }
