@@ -60,6 +60,11 @@ pub(crate) fn start_failed(events: &Events, server: &Arc<str>, failure: &Failure
     });
 }
 
+/// A server answers other things, and no pings.
+pub(crate) fn ignores_pings(server: &Arc<str>) {
+    info!(%server, "this server does not answer pings, and is not pinged any more");
+}
+
 /// A connection ended by itself.
 pub(crate) fn failed(events: &Events, entry: &Entry, lost: &Lost) {
     let Entry { server, index } = entry;

@@ -67,7 +67,8 @@ pub struct Keepalive {
     /// How often.
     pub every: Duration,
     /// How long an answer may take; any answer will do, an error too. Without one the
-    /// connection counts as lost.
+    /// connection counts as lost; but a server that never answered one is asked for its
+    /// tools first, and if it lists them it is just not pinged any more.
     pub answer: Duration,
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn judge(failure: Option<&Failure>, ran: Duration, count_answered: bo
     };
     let unfair = match failure.phase() {
         Some(Phase::Total) => ran < FAIR_CHANCE,
-        // It waited for us, not for the server.
-        Some(Phase::Held) => true,
+        // It waited for us, not for the server; or all that was wrong was its session.
+        Some(Phase::Held | Phase::Session) => true,
         _ => false,
     };
     match failure.class() {

@@ -37,6 +37,10 @@ fn table() -> Vec<(Failure, Does)> {
         (total(Class::NotSent), Does::Nothing),
         (total(Class::NotSent).with_elapsed(secs(1)), Does::Fail),
         (held(Class::NotSent).with_elapsed(secs(60)), Does::Nothing),
+        (
+            failure(Class::NotSent).with_phase(Phase::Session),
+            Does::Nothing,
+        ),
         (failure(Class::Overloaded), Does::Refuse),
         (failure(Class::Timeout), Does::Fail),
         (failure(Class::Timeout).with_phase(Phase::Read), Does::Fail),

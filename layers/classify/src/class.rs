@@ -46,6 +46,9 @@ pub enum Phase {
     /// somebody's answer to what the server asked ([`Flight::hold`](crate::Flight::hold)).
     /// It says nothing about the server, whatever limit it was that passed.
     Held,
+    /// The server did not know the session that it came in any more, and turned it away
+    /// unread. The server is alive, and the next attempt finds a new session.
+    Session,
 }
 
 // === impl Class ===
@@ -108,6 +111,7 @@ impl Phase {
             Self::Attempt => "attempt",
             Self::Total => "total",
             Self::Held => "held",
+            Self::Session => "session",
         }
     }
 }

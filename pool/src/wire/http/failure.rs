@@ -36,7 +36,7 @@ pub(super) enum NoAnswer {
 /// The session that a request belongs to is not there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has forgotten the session")]
-pub(super) struct SessionExpired;
+struct SessionExpired;
 
 // === impl HttpFailed ===
 
@@ -87,6 +87,11 @@ pub(super) fn unanswered(error: reqwest::Error, begun: bool) -> Failure {
     } else {
         failure
     }
+}
+
+/// A request that was turned away with its session.
+pub(super) fn expired() -> Failure {
+    not_sent(SessionExpired).with_phase(Phase::Session)
 }
 
 pub(super) fn not_sent(source: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {

@@ -13,7 +13,7 @@ use super::{
     super::exchange::Tx,
     answer::{Kind, MAX_ANSWER, ReadError, drain, read, read_error},
     carrier::Carrier,
-    failure::{HttpFailed, NoAnswer, SessionExpired, not_sent},
+    failure::{HttpFailed, NoAnswer, expired, not_sent},
     headers,
     refused::Refusal,
     send::{Outbound, Payload},
@@ -52,7 +52,7 @@ impl Carrier {
     /// request afterwards. Returns the rest of a response that is answered.
     async fn ask(&self, message: &Tx, id: &RequestId) -> Option<Response> {
         if self.wire.is_superseded() {
-            self.wire.settle(id, |_| not_sent(SessionExpired));
+            self.wire.settle(id, |_| expired());
             return None;
         }
         let bytes = match serde_json::to_vec(message) {
@@ -127,7 +127,7 @@ impl Carrier {
     async fn refuse(&self, id: &RequestId, response: Response) {
         let status = response.status();
         if status == StatusCode::NOT_FOUND && self.session_id().is_some() {
-            self.wire.settle(id, |_| not_sent(SessionExpired));
+            self.wire.settle(id, |_| expired());
             self.wire.supersede(EXPIRED);
             return drain(response).await;
         }

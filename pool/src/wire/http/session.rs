@@ -16,7 +16,8 @@ pub(super) struct Session {
 // === impl Session ===
 
 impl Session {
-    /// What an answer agrees on, if it is one to the handshake; `id` came with it.
+    /// What an answer agrees on, if it is the first, that is to the handshake; `id` came
+    /// with it.
     pub(super) fn agreed(message: &Rx, id: Option<&HeaderValue>) -> Option<Self> {
         let JsonRpcMessage::Response(response) = message else {
             return None;
@@ -30,7 +31,12 @@ impl Session {
                 id: None,
                 version: ProtocolVersion::NO_INITIALIZE,
             }),
-            _ => None,
+            // Something else was answered to a handshake, which fails by that; what was
+            // begun with it is to be ended all the same.
+            _ => id.map(|id| Self {
+                id: Some(id.clone()),
+                version: ProtocolVersion::LATEST_WITH_INITIALIZE,
+            }),
         }
     }
 

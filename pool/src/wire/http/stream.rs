@@ -70,6 +70,7 @@ impl Carrier {
         events: &mut Events,
     ) -> Followed {
         let session = response.headers().get(headers::SESSION_ID).cloned();
+        let before = events.last_id().map(str::to_owned);
         let mut news = false;
         // An error and an end are the same here: there is no more of it.
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -77,7 +78,9 @@ impl Carrier {
             while !rest.is_empty() {
                 let (taken, event) = events.take(rest);
                 rest = &rest[taken..];
-                news |= event.is_some();
+                // The same event once more, or one without a name or data, is nothing new:
+                // a server could go on like that for ever.
+                news |= matches!(event, Some(Event::Message(_)));
                 match event {
                     Some(Event::Message(message)) => {
                         self.deliver(&message, Some(id), session.as_ref()).await;
@@ -93,7 +96,9 @@ impl Carrier {
                 return Followed::Done(response);
             }
         }
-        Followed::Over { news }
+        Followed::Over {
+            news: news || events.last_id() != before.as_deref(),
+        }
     }
 
     /// Opens the stream again behind the last event. A server that cannot be reached, or

@@ -60,7 +60,7 @@ pub(crate) struct Plan {
     pub(crate) deaf: bool,
     /// Whether it promised to tell when its tools change.
     pub(crate) announces: bool,
-    /// Whether it does not answer a ping.
+    /// Whether it answers no ping, and no further list.
     pub(crate) mute: bool,
 }
 
