@@ -137,6 +137,7 @@ impl Stage {
 pub(crate) fn pool_settings() -> PoolSettings {
     PoolSettings::default()
         .with_respawn_local(Respawn::new([ms(10); 3], ms(10)))
+        .with_respawn_remote(Respawn::new([ms(10); 3], ms(10)))
         .with_closing(Grace::new(ms(300), ms(300), Duration::from_secs(1)))
 }
 

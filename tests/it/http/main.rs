@@ -1,0 +1,26 @@
+//! Servers over streamable HTTP, with real sockets.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed; the lint's own exception does not reach helpers"
+)]
+
+mod bodies;
+mod cancels;
+mod credentials;
+mod ends;
+mod place;
+mod protocol;
+mod repeats;
+mod sessions;
+mod several;
+mod starts;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "other test binaries use the rest of what they share"
+)]
+#[path = "../support/mod.rs"]
+mod support;
+mod unreachable;
