@@ -47,7 +47,8 @@ pub struct PoolSettings {
     /// killed. Default 2 s each.
     pub closing: Grace,
     /// How many calls may run at once on one HTTP connection, unless its configuration
-    /// says otherwise; more wait for their turn, which counts as connecting. Default 16,
+    /// says otherwise; more wait for their turn, which counts as connecting, but not against
+    /// the server ([`Phase::Held`](steadfast_classify::Phase::Held)). Default 16,
     /// the number of requests that its client makes at once: what waits above it can be
     /// taken back, what waits in it cannot. The other families have no such limit of
     /// their own.

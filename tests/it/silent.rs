@@ -72,19 +72,23 @@ async fn b04_a_tool_that_never_answers_ends_and_the_error_says_where_and_when_st
         let failure = agent.call("w", arguments).await.unwrap_err();
 
         let took = begun.elapsed();
-        assert_eq!(failure.class(), Class::Timeout, "{failure}");
-        assert_eq!(failure.phase(), Some(phase), "{failure}");
         assert!(took >= limit && took < limit + SOON, "{took:?}");
-        assert!(failure.elapsed().unwrap() >= limit - ms(1), "{failure:?}");
-        let told = failure.to_string();
-        for part in ["\"w\"", "\"probe\"", phase.as_str(), " after "] {
-            assert!(told.contains(part), "{part}: {told}");
-        }
+        assert_says_where_and_when(&failure, phase, limit);
     }
     assert_eq!(stage.executed("read") + stage.executed("total"), 2);
     assert_eq!(stage.started().len(), 1, "the connection is none the worse");
     drop((lease, session));
     stage.end(pool).await;
+}
+
+fn assert_says_where_and_when(failure: &Failure, phase: Phase, limit: Duration) {
+    assert_eq!(failure.class(), Class::Timeout, "{failure}");
+    assert_eq!(failure.phase(), Some(phase), "{failure}");
+    assert!(failure.elapsed().unwrap() >= limit - ms(1), "{failure:?}");
+    let told = failure.to_string();
+    for part in ["\"w\"", "\"probe\"", phase.as_str(), " after "] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 // === impl Silent ===

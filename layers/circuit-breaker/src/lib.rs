@@ -20,7 +20,8 @@
 //!
 //! - Failures are judged by their [`Class`](steadfast_classify::Class): an error that the
 //!   server *answered* with shows that it is alive, a refusal (429) opens nothing but fails
-//!   a probe, a cancelled call says nothing. An error that is no
+//!   a probe, a cancelled call says nothing, nor does one that waited for our own side
+//!   ([`Phase::Held`](steadfast_classify::Phase::Held)). An error that is no
 //!   [`Failure`](steadfast_classify::Failure) counts as one.
 //! - State, trips and a generation are one atomic word: what was let through before the
 //!   circuit opened cannot close it, and a success in a closed circuit costs one load.

@@ -64,6 +64,10 @@
 //! `class`, `phase`, `limit`, `elapsed`, `server` and `operation`. With feature `metrics`
 //! there are the counters `steadfast.timeout.elapsed` (labels `phase`, `class`) and
 //! `steadfast.deadline.elapsed` (label `class`).
+//!
+//! The phase there is the one whose limit it was. The failure says
+//! [`Phase::Held`](steadfast_classify::Phase::Held) instead where it passed while our own
+//! side kept the call waiting.
 
 mod attempt;
 mod clock;
