@@ -63,6 +63,81 @@ async fn e01_a_forgotten_session_is_replaced_once_for_all_http() {
     assert!(!server.of("DELETE").iter().any(gone));
 }
 
+/// A server of which many are: it knows one session at a time, and says 400 to any other.
+async fn knows_only(session: &'static str, stream: bool) -> (Server, Arc<AtomicBool>) {
+    let forgets = Arc::new(AtomicBool::new(false));
+    let seen_by = Arc::clone(&forgets);
+    let server = Server::start(move |seen| {
+        let other = seen
+            .header("mcp-session-id")
+            .is_some_and(|id| id != session);
+        let refused = || Reply::status(400, &[], "Bad Request: No valid session ID provided");
+        match seen.kind().as_str() {
+            "initialize" | "DELETE" => None,
+            _ if other && seen_by.load(Ordering::SeqCst) => Some(refused()),
+            // It breaks off as that of a server that is stopped.
+            "GET" if stream => Some(Reply::events().end().after(Duration::from_millis(200))),
+            _ => None,
+        }
+    })
+    .await;
+    (server, forgets)
+}
+
+#[tokio::test]
+async fn e01_a_session_that_is_refused_with_400_is_replaced_too_http() {
+    let (server, forgets) = knows_only("session-2", false).await;
+    let pool = pool();
+    let lease = acquired(&pool, &config(&server)).await;
+    forgets.store(true, Ordering::SeqCst);
+
+    let failure = call(&lease, "w").await.unwrap_err();
+    assert_eq!(failure.class(), Class::NotSent, "{failure}");
+
+    assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
+    assert_eq!(server.count("initialize"), 2);
+    assert_eq!(server.count("ping"), 1);
+}
+
+#[tokio::test]
+async fn e01_a_server_that_came_back_is_noticed_by_the_end_of_its_stream_http() {
+    let (server, forgets) = knows_only("session-2", true).await;
+    let pool = pool();
+    let lease = acquired(&pool, &config(&server)).await;
+    server.until("GET", 1).await;
+    forgets.store(true, Ordering::SeqCst);
+
+    server.until("ping", 1).await;
+
+    soon(async {
+        while call(&lease, "w").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(server.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn g05_a_400_about_the_request_itself_leaves_the_session_alone_http() {
+    let server = Server::start(|seen| {
+        (seen.tool()? == "w").then(|| Reply::status(400, &[], "no such argument"))
+    })
+    .await;
+    let pool = pool();
+    let lease = acquired(&pool, &config(&server)).await;
+
+    let failure = call(&lease, "w").await.unwrap_err();
+
+    assert_eq!(failure.class(), Class::Answered, "{failure}");
+    assert!(
+        failure.to_string().contains("no such argument"),
+        "{failure}"
+    );
+    assert_eq!(text(&call(&lease, "r").await.unwrap()), "done");
+    assert_eq!(server.count("initialize"), 1);
+}
+
 #[tokio::test]
 async fn e09_a_call_in_a_forgotten_session_is_not_ended_by_us_http() {
     let (server, forgets) = forgetful().await;

@@ -12,6 +12,7 @@ use super::{
     answer::{Kind, MAX_ANSWER},
     carrier::Carrier,
     events::{Event, Events},
+    request::EXPIRED,
 };
 
 /// The pause before a broken stream is opened again, which doubles from one to the other.
@@ -55,6 +56,10 @@ impl Carrier {
         loop {
             let opened = Instant::now();
             match self.open_news(&events).await {
+                // Where there was one, more than the stream may be gone.
+                Opened::None if missed && self.refuses_pings().await => {
+                    return self.wire.supersede(EXPIRED);
+                }
                 Opened::None => return,
                 Opened::NotNow => {}
                 Opened::Stream(response) => {

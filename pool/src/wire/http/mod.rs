@@ -20,6 +20,7 @@ mod credentials;
 mod driver;
 mod events;
 mod failure;
+mod forgotten;
 mod headers;
 mod listener;
 mod params;

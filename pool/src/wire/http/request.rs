@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Why a session takes no more requests.
-const EXPIRED: &str = "the server has forgotten the session";
+pub(super) const EXPIRED: &str = "the server has forgotten the session";
 
 /// Ends a request whose task panicked, be it in a resolver that the user brought: its
 /// caller would wait for nothing.
@@ -126,16 +126,15 @@ impl Carrier {
     /// A response that is no success.
     async fn refuse(&self, id: &RequestId, response: Response) {
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && self.session_id().is_some() {
-            self.wire.settle(id, |_| expired());
-            self.wire.supersede(EXPIRED);
-            return drain(response).await;
-        }
         let refusal = Refusal {
             status,
             headers: response.headers().clone(),
             body: read_error(response).await,
         };
+        if self.is_forgotten(status).await {
+            self.wire.settle(id, |_| expired());
+            return self.wire.supersede(EXPIRED);
+        }
         self.wire.settle(id, |_| refusal.judge(id));
     }
 
