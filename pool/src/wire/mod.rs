@@ -200,6 +200,26 @@ impl Wire {
         self.changes.listen(list)
     }
 
+    /// Whatever changed was not heard: all lists may have.
+    pub(crate) fn note_all_changed(&self) {
+        for list in [List::Tools, List::Prompts, List::Resources] {
+            self.changes.note(list);
+        }
+    }
+
+    /// Whether the last request that no call made, and that had no answer, was refused.
+    #[cfg(feature = "http")]
+    pub(crate) fn was_refused(&self) -> bool {
+        let refusal = self.refusal();
+        refusal.is_some_and(|failure| failure.class() == steadfast_classify::Class::Answered)
+    }
+
+    /// Only HTTP knows how to refuse without an answer.
+    #[cfg(not(feature = "http"))]
+    pub(crate) const fn was_refused(&self) -> bool {
+        false
+    }
+
     /// Resolves once nothing more can come or go on this wire.
     ///
     /// Every answer that was read before is marked on its flight by then.

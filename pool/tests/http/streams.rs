@@ -240,3 +240,85 @@ async fn m06_large_answers_arrive_whole_however_they_are_cut_http() {
         );
     }
 }
+
+#[tokio::test]
+async fn without_a_handshake_news_are_subscribed_to() {
+    let server = Server::speaking("2026-07-28", |seen| {
+        if seen.kind() != "subscriptions/listen" {
+            return None;
+        }
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": seen.body["id"]});
+        let accepted = json!({"jsonrpc": "2.0",
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
+        let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+            "params": {"_meta": meta}});
+        let stream = Reply::events().event(&accepted);
+        Some(match seen.nth {
+            0 => stream.event(&changed).end(),
+            _ => stream.then(Step::Hang),
+        })
+    })
+    .await;
+    let pool = pool();
+    let config = ServerConfig::http("s", server.url())
+        .protocol_version(ProtocolVersion::V_2026_07_28)
+        .build()
+        .unwrap();
+    let _lease = acquired(&pool, &config).await;
+
+    // For the news, and for what may have been missed when the stream had ended.
+    let asked = server.until("subscriptions/listen", 2).await;
+    let lists = server.until("tools/list", 3).await;
+
+    let wanted = &asked[0].body["params"]["notifications"];
+    assert_eq!(wanted, &json!({"toolsListChanged": true}));
+    assert!(lists[2].at >= asked[1].at, "it was looked up too early");
+    soon(pool.drain_all(Duration::from_secs(3))).await;
+    server.until_left(asked[1].connection).await;
+}
+
+#[tokio::test]
+async fn without_a_handshake_a_server_that_tells_no_news_is_asked_once() {
+    let server = Server::speaking("2026-07-28", |_| None).await;
+    let pool = pool();
+    let config = ServerConfig::http("s", server.url())
+        .protocol_version(ProtocolVersion::V_2026_07_28)
+        .build()
+        .unwrap();
+    let lease = acquired(&pool, &config).await;
+    server.until("subscriptions/listen", 1).await;
+    sleep(Duration::from_millis(1500)).await;
+
+    call(&lease, "w").await.unwrap();
+    assert_eq!(server.count("subscriptions/listen"), 1);
+}
+
+#[tokio::test]
+async fn question_of_a_server_within_a_call_is_answered() {
+    let server = Server::start(|seen| {
+        let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
+        let wait = Step::Wait(Duration::from_millis(300));
+        seen.tool()?;
+        Some(
+            Reply::events()
+                .event(&ping)
+                .then(wait)
+                .event(&answer(seen, "done"))
+                .end(),
+        )
+    })
+    .await;
+    let pool = pool();
+    let lease = acquired(&pool, &config(&server)).await;
+
+    call(&lease, "w").await.unwrap();
+
+    // It has no method, so it is known by its verb.
+    let answers = server.until("POST", 1).await;
+    assert_eq!(
+        answers[0].body,
+        json!({"jsonrpc": "2.0", "id": "p1", "result": {}})
+    );
+    assert_eq!(answers[0].header("mcp-session-id"), Some("session-1"));
+}

@@ -3,6 +3,7 @@
 mod calls;
 mod client;
 mod lists;
+mod news;
 mod request;
 mod salvage;
 mod supervisor;
@@ -92,6 +93,7 @@ impl McpLink {
             close: link.close.subscribe(),
             abandon: link.abandon.clone(),
         };
+        tokio::spawn(news::subscribe(link.peer.clone(), Arc::clone(&link.wire)));
         tokio::spawn(supervisor.run());
         link
     }

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use super::{
-    super::List,
     answer::{Kind, MAX_ANSWER},
     carrier::Carrier,
     events::{Event, Events},
@@ -64,7 +63,8 @@ impl Carrier {
                 Opened::NotNow => {}
                 Opened::Stream(response) => {
                     if missed {
-                        self.note_all();
+                        // Whatever changed while nobody listened was not heard.
+                        self.wire.note_all_changed();
                     }
                     missed = true;
                     self.news(response, &mut events).await;
@@ -110,13 +110,6 @@ impl Carrier {
                     Some(Event::Other) | None => {}
                 }
             }
-        }
-    }
-
-    /// Whatever changed while nobody listened was not heard.
-    fn note_all(&self) {
-        for list in [List::Tools, List::Prompts, List::Resources] {
-            self.wire.changes.note(list);
         }
     }
 }

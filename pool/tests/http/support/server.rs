@@ -303,6 +303,7 @@ impl Inner {
             }
             "tools/list" => Reply::json(&tools(seen)),
             "tools/call" => Reply::json(&answer(seen, "done")),
+            "subscriptions/listen" => Reply::status(404, &[], ""),
             _ => Reply::json(&result(seen, &json!({}))),
         }
     }
