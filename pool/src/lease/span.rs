@@ -17,9 +17,9 @@ use super::Lease;
 use crate::{Family, ToolCall};
 
 /// One request, from its beginning to its answer, or to its drop.
-pub(super) struct Request {
+pub(super) struct Request<'a> {
     span: Span,
-    flight: Flight,
+    flight: &'a Flight,
     #[cfg(feature = "metrics")]
     labels: super::numbers::Labels,
     ended: bool,
@@ -27,9 +27,9 @@ pub(super) struct Request {
 
 // === impl Request ===
 
-impl Request {
+impl<'a> Request<'a> {
     /// One attempt of a tool call.
-    pub(super) fn tool_call(lease: &Lease, call: &ToolCall, flight: &Flight) -> Self {
+    pub(super) fn tool_call(lease: &Lease, call: &ToolCall, flight: &'a Flight) -> Self {
         let (tool, family) = (&**call.tool(), lease.config().family());
         let attempt = call.context().map(|context| context.attempt());
         let span = info_span!(
@@ -53,7 +53,7 @@ impl Request {
         );
         Self {
             span,
-            flight: flight.clone(),
+            flight,
             #[cfg(feature = "metrics")]
             labels: super::numbers::Labels::tool_call(lease, call),
             ended: false,
@@ -65,7 +65,7 @@ impl Request {
         lease: &Lease,
         method: &'static str,
         prompt: Option<&str>,
-        flight: &Flight,
+        flight: &'a Flight,
     ) -> Self {
         let family = lease.config().family();
         let span = info_span!(
@@ -90,7 +90,7 @@ impl Request {
         );
         Self {
             span,
-            flight: flight.clone(),
+            flight,
             #[cfg(feature = "metrics")]
             labels: super::numbers::Labels::other(lease, method, prompt),
             ended: false,
@@ -171,7 +171,7 @@ impl Request {
     const fn count(&self, _error: Option<&'static str>, _code: Option<i32>) {}
 }
 
-impl Drop for Request {
+impl Drop for Request<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.abandoned();

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::{self, BoxFuture, FutureExt as _, TryFutureExt as _};
+use futures::future::{self, BoxFuture, FutureExt as _};
 use rmcp::{
     ErrorData,
     model::{
-        CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResult,
-        Prompt, ReadResourceRequestParams, ReadResourceResult, Tool,
+        CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, DetailedTask,
+        GetPromptRequestParams, GetPromptResult, GetTaskParams, Prompt, ReadResourceRequestParams,
+        ReadResourceResult, Task, TaskPayload, TaskStatus, Tool,
     },
 };
 use steadfast_classify::{Class, Failure, Flight, mcp::server_failure};
@@ -37,20 +38,25 @@ pub(crate) fn call(lease: &Lease, tool: &str) -> ToolCall {
     lease.tool(tool).with_arguments(arguments)
 }
 
-async fn answer(tool: Arc<str>, flight: Flight) -> Result<CallToolResult, Failure> {
+fn task() -> Task {
+    Task::new(SECRET, TaskStatus::Working, "", "")
+}
+
+async fn answer(tool: Arc<str>, flight: Flight) -> Result<CallToolResponse, Failure> {
     if &*tool == "queued" {
         future::pending::<()>().await;
     }
     assert!(flight.sending());
     let text = vec![ContentBlock::text(SECRET)];
     match &*tool {
-        "fails" => Ok(CallToolResult::error(text)),
+        "begins" => Ok(CreateTaskResult::new(task()).into()),
+        "fails" => Ok(CallToolResult::error(text).into()),
         "refuses" => Err(server_failure(ErrorData::internal_error(SECRET, None), &[])),
         "breaks" => Err(Failure::new(Class::Unknown).with_source("the server ended")),
         "hangs" => future::pending().await,
         _ => {
             flight.answered();
-            Ok(CallToolResult::success(text))
+            Ok(CallToolResult::success(text).into())
         }
     }
 }
@@ -72,13 +78,13 @@ impl Link for Server {
         call: &ToolCall,
         flight: Flight,
     ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
-        answer(Arc::clone(call.tool()), flight)
-            .map_ok(CallToolResponse::Complete)
-            .boxed()
+        answer(Arc::clone(call.tool()), flight).boxed()
     }
 
     fn list_tools(self: Arc<Self>) -> BoxFuture<'static, Result<Listing<Tool>, Failure>> {
-        let names = ["works", "fails", "refuses", "breaks", "hangs", "queued"];
+        let names = [
+            "works", "begins", "fails", "refuses", "breaks", "hangs", "queued",
+        ];
         let tools = names.map(|name| Tool::new(name, "", serde_json::Map::new()));
         future::ok(tools.to_vec().into()).boxed()
     }
@@ -104,6 +110,19 @@ impl Link for Server {
     ) -> BoxFuture<'static, Result<ReadResourceResult, Failure>> {
         assert!(flight.sending());
         future::ok(ReadResourceResult::new(Vec::new())).boxed()
+    }
+
+    fn get_task(
+        self: Arc<Self>,
+        _: GetTaskParams,
+        flight: Flight,
+    ) -> BoxFuture<'static, Result<DetailedTask, Failure>> {
+        assert!(flight.sending());
+        let result = serde_json::from_value(serde_json::json!({"content": []}));
+        let payload = TaskPayload::Completed {
+            result: result.expect("an object"),
+        };
+        future::ok(DetailedTask::new(task(), payload)).boxed()
     }
 
     fn lost(self: Arc<Self>) -> BoxFuture<'static, Lost> {

@@ -121,11 +121,25 @@ async fn a_request_for_a_prompt_is_named_by_it_and_one_for_a_resource_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_question_about_a_task_has_a_span_beside_the_calls_own() {
+    listen();
+    let (_pool, lease) = lease("tasks").await;
+
+    lease.clone().oneshot(call(&lease, "begins")).await.unwrap();
+
+    let names: Vec<_> = ended("tasks")
+        .iter()
+        .map(|span| span["otel.name"].clone())
+        .collect();
+    assert_eq!(names, ["tasks/get", "tools/call begins"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn neither_arguments_nor_results_nor_the_servers_words_are_on_a_span() {
     listen();
     let (_pool, lease) = lease("secrets").await;
 
-    for tool in ["works", "fails", "refuses"] {
+    for tool in ["works", "begins", "fails", "refuses"] {
         let _ = lease.clone().oneshot(call(&lease, tool)).await;
     }
     let prompt = GetPromptRequestParams::new("greet");
@@ -134,7 +148,7 @@ async fn neither_arguments_nor_results_nor_the_servers_words_are_on_a_span() {
     lease.read_resource(resource).await.unwrap();
 
     let spans = ended("secrets");
-    assert_eq!(spans.len(), 5);
+    assert_eq!(spans.len(), 7);
     let printed = format!("{spans:?}");
     assert!(!printed.contains(SECRET), "{printed}");
 }
