@@ -3,8 +3,14 @@
 use std::{error::Error, fmt::Debug};
 
 use serde_json::{Value, json};
-use steadfast::{Class, ConfigFile, Failure, Lease, Limits, Pool, ServerConfig, pool::Key};
-use tokio::sync::broadcast::Receiver;
+use steadfast::{
+    Class, ConfigFile, Failure, Lease, Limits, Pool, ServerConfig,
+    classify::mcp::server_failure,
+    pool::Key,
+    rmcp::model::{ErrorCode, ErrorData},
+};
+use steadfast_tests::probe::{HttpProbe, Knobs};
+use tokio::{sync::broadcast::Receiver, time::sleep};
 
 use crate::{
     ALONE,
@@ -34,6 +40,9 @@ async fn k03_no_canary_in_anything_a_pool_prints_logs_or_counts_stdio() {
 
     life(&stage, &pool, &mut printed).await;
     broken_starts(&stage, &pool, &mut printed).await;
+    over_http(&pool, &mut printed).await;
+    closed_in_a_call(&stage, &pool, &mut printed).await;
+    printed.failure(&overloaded());
     printed.pool(&pool);
     let report = pool.drain_all(secs(10)).await;
     printed.show(&report);
@@ -46,6 +55,8 @@ async fn k03_no_canary_in_anything_a_pool_prints_logs_or_counts_stdio() {
         Class::Unknown,
         Class::Answered,
         Class::Rejected,
+        Class::Overloaded,
+        Class::Cancelled,
     ] {
         assert!(
             printed.classes.contains(&class),
@@ -137,11 +148,11 @@ async fn life(stage: &Stage, pool: &Pool, printed: &mut Printed) {
 async fn broken_starts(stage: &Stage, pool: &Pool, printed: &mut Printed) {
     let file = format!(
         r#"{{"mcpServers": {{
-            "http": {{"httpUrl": "https://u:{CANARY}@h.example/{CANARY}?key={CANARY}",
+            "http": {{"httpUrl": "https://u:{CANARY}@127.0.0.1:9/{CANARY}?key={CANARY}",
                 "headers": {{"Authorization": "Bearer {CANARY}"}},
                 "oauth": {{"clientId": "{CANARY}", "clientSecret": "{CANARY}",
-                    "tokenUrl": "https://t.example/?{CANARY}"}}}},
-            "socket": {{"url": "wss://h.example/?key={CANARY}", "headers": {{"X": "{CANARY}"}}}},
+                    "tokenUrl": "https://127.0.0.1:9/?{CANARY}"}}}},
+            "socket": {{"url": "wss://127.0.0.1:9/?key={CANARY}", "headers": {{"X": "{CANARY}"}}}},
             "absent": {{"command": "/nonexistent/program", "args": ["{CANARY}"],
                 "env": {{"TOKEN": "{CANARY}"}}}},
             "homeless": {{"command": "sh", "args": ["{CANARY}"], "cwd": "/nonexistent"}},
@@ -173,6 +184,77 @@ async fn broken_starts(stage: &Stage, pool: &Pool, printed: &mut Printed) {
         printed.outcome(&agent.send(secret_call(&lease, json!({}))).await);
         printed.pool(pool);
     }
+}
+
+/// A session that is closed while its call runs.
+async fn closed_in_a_call(stage: &Stage, pool: &Pool, printed: &mut Printed) {
+    let session = pool.session("c");
+    let config = program(stage, &json!({}), "exec \"$0\" --probe");
+    let lease = session.acquire(&config).await.unwrap();
+    let agent = Agent::new(lease.clone(), quick());
+    let mut call = secret_call(&lease, json!({"stall": true}));
+    call = call.with_limits(Limits::new().with_read(secs(10)));
+    let running = agent.send(call);
+    let close = async {
+        while pool.snapshot().servers["probe"]
+            .entry_summary
+            .iter()
+            .all(|entry| entry.in_flight == 0)
+        {
+            sleep(ms(5)).await;
+        }
+        session.close();
+    };
+    let (outcome, ()) = tokio::join!(running, close);
+    printed.outcome(&outcome);
+}
+
+/// A server over HTTP that refuses its calls: 429, 401, 500, and half an answer. Where HTTP
+/// is not built in, what is said of that.
+async fn over_http(pool: &Pool, printed: &mut Printed) {
+    let fault = |status: Option<u16>, body: &str| {
+        json!({"on": ["tools/call"], "times": 1, "status": status, "body": body,
+            "headers": {"Retry-After": "1", "WWW-Authenticate": format!("Bearer {CANARY}")}})
+    };
+    let faults = [
+        // A server's message is quoted: it is for whoever reads the error.
+        fault(Some(429), "slow down"),
+        fault(Some(401), "who are you"),
+        fault(Some(500), "broken"),
+        fault(
+            None,
+            &format!("{{\"jsonrpc\": \"2.0\", \"id\": {{id}}, \"{CANARY}"),
+        ),
+    ];
+    let knobs = json!({"http": {"faults": faults}}).to_string();
+    let probe = HttpProbe::start(Knobs::from_json(&knobs).unwrap())
+        .await
+        .unwrap();
+    let file = json!({"mcpServers": {"remote": {
+        "httpUrl": format!("{}?key={CANARY}", probe.url()),
+        "headers": {"Authorization": format!("Bearer {CANARY}")},
+    }}});
+    let config = ConfigFile::parse(&file.to_string())
+        .into_servers()
+        .unwrap()
+        .remove(0);
+    printed.config(&config);
+    let session = pool.session("h");
+    let lease = session.lease(&config).unwrap();
+    let agent = Agent::new(lease.clone(), quick().without_breaker());
+    for _ in 0..5 {
+        printed.outcome(&agent.send(secret_call(&lease, json!({}))).await);
+    }
+    printed.pool(pool);
+}
+
+/// What a server says that has too much to do, if its code for that is known.
+fn overloaded() -> Failure {
+    let data = json!({"detail": CANARY});
+    let refusal = ErrorData::new(ErrorCode(-32050), "busy", Some(data));
+    let failure = server_failure(refusal, &[-32050]);
+    assert_eq!(failure.class(), Class::Overloaded);
+    failure
 }
 
 /// A server whose arguments and environment hold secrets.

@@ -23,9 +23,9 @@ pub enum Delivery {
 
 /// An error with which the server answered.
 ///
-/// `Display` prints code and message, not the data, which may repeat the arguments of
-/// the call; [`data`](Self::data) has all of it.
-#[derive(Clone, Debug, PartialEq)]
+/// `Display` and `Debug` print code and message, not the data, which may repeat the
+/// arguments of the call; [`data`](Self::data) has all of it.
+#[derive(Clone, PartialEq)]
 pub struct ServerError(ErrorData);
 
 // === impl ServerError ===
@@ -53,6 +53,15 @@ impl From<ErrorData> for ServerError {
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (code {})", self.0.message, self.0.code.0)
+    }
+}
+
+impl fmt::Debug for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerError")
+            .field("code", &self.0.code.0)
+            .field("message", &self.0.message)
+            .finish_non_exhaustive()
     }
 }
 
