@@ -127,11 +127,11 @@ async fn each_question_about_a_task_has_a_span_beside_the_calls_own() {
 
     lease.clone().oneshot(call(&lease, "begins")).await.unwrap();
 
-    let names: Vec<_> = ended("tasks")
-        .iter()
-        .map(|span| span["otel.name"].clone())
-        .collect();
+    let spans = ended("tasks");
+    let names: Vec<_> = spans.iter().map(|span| &*span["otel.name"]).collect();
     assert_eq!(names, ["tasks/get", "tools/call begins"]);
+    let well = spans.iter().all(|span| !span.contains_key("error.type"));
+    assert!(well, "{spans:?}");
 }
 
 #[tokio::test(start_paused = true)]
