@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_pool::process::{Exit, Grace, Step};
-use tokio::{runtime::Builder, time::timeout};
+use tokio::{io::AsyncReadExt as _, runtime::Builder, time::timeout};
 
 use super::support::{SOON, Stage, short, zombies};
 
@@ -78,6 +78,38 @@ async fn i01_wrapper_server_and_a_helper_that_ignores_sigterm_all_end_process() 
     assert_eq!(end.survivors, Some(0));
     assert!(stage.alive().is_empty(), "{:?}", stage.alive());
     assert!(zombies().is_empty(), "{:?}", zombies());
+}
+
+#[tokio::test]
+async fn a_server_that_moved_to_another_group_gets_each_signal_once() {
+    let stage = Stage::enter().await;
+    let moves = "$| = 1; setpgrp(0, getpgrp(getppid())) or die; \
+        $SIG{TERM} = sub { open(my $log, '>>', 'log'); print $log \"term\\n\"; $n++ }; \
+        print \"up\\n\"; sleep 1 until $n; select(undef, undef, undef, 0.1); exit 7";
+    for (script, code) in [
+        (
+            format!("exec perl -e '{}'", moves.replace('\'', "'\\''")),
+            7,
+        ),
+        (
+            "trap 'echo term >> log; exit 7' TERM; echo up; while :; do sleep 0.01; done".into(),
+            7,
+        ),
+    ] {
+        let mut server = stage.start(&script);
+        server.stdout.read_u8().await.unwrap();
+
+        drop(server.stdin);
+        let end = server.process.shutdown(short()).await;
+
+        assert_eq!(
+            (end.step, end.exit),
+            (Step::Term, Some(Exit::Code(code))),
+            "{script}"
+        );
+        assert_eq!(end.survivors, Some(0));
+    }
+    assert_eq!(stage.read("log"), "term\nterm\n");
 }
 
 #[tokio::test]

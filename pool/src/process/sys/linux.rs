@@ -174,11 +174,14 @@ fn parse_stat(stat: &[u8]) -> Option<Row> {
     let (pid, rest) = stat.split_once(" (")?;
     let (_, rest) = rest.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
-    let dead = matches!(fields.next()?, "Z" | "X" | "x");
+    let ended = matches!(fields.next()?, "Z" | "X" | "x");
     let ppid = fields.next()?.parse().ok()?;
     let pgid = fields.next()?.parse().ok()?;
-    // Field 22 of the line, the third taken being field 5.
-    let start = fields.nth(16)?.parse().ok()?;
+    // Fields 20 and 22 of the line, the last taken being field 5.
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
+    // The line is the first thread's: where that has ended, others may run on.
+    let dead = ended && threads <= 1;
     let id = Identity {
         pid: pid.parse().ok()?,
         start,
@@ -224,6 +227,16 @@ mod tests {
                 String::from_utf8_lossy(line)
             );
         }
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_lives_as_long_as_another_does() {
+        let line = b"42 (sh) Z 7 41 40 0 -1 4194560 1 0 0 0 2 3 0 0 20 0 2 0 98765 1 2 3\n";
+
+        let row = parse_stat(line).unwrap();
+
+        assert!(!row.dead);
+        assert_eq!(row.id.start, 98765);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::{
 };
 
 use rustix::process::{
-    Pid, Signal as Number, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group, waitid,
+    Pid, Signal as Number, WaitIdOptions, WaitIdStatus, getpgid, kill_process, kill_process_group,
+    waitid,
 };
 use tokio::{
     net::unix::pipe,
@@ -129,8 +130,10 @@ impl Leader {
         let Some(pid) = pid(self.end.id.pid).filter(|_| self.is_pinned()) else {
             return Ok(());
         };
-        if signal == Signal::Kill {
-            // A leader may have moved to another group.
+        // A leader may have moved to another group. Not both ways where it has not: a handler
+        // would run twice.
+        let moved = !matches!(getpgid(Some(pid)), Ok(group) if group == pid);
+        if moved || signal == Signal::Kill {
             let _ = kill_process(pid, number(signal));
         }
         match kill_process_group(pid, number(signal)) {
