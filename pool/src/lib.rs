@@ -111,6 +111,8 @@ pub use link::HttpConnect;
 pub use link::{
     AnyConnect, Closed, Connect, InProcessConnect, Link, Lost, StdioConnect, VersionMismatch,
 };
+#[cfg(feature = "websocket")]
+pub use link::{WebSocketConnect, WebSocketFailed};
 pub use pool::{Pool, Restart};
 pub use progress::{Progress, ProgressStream};
 pub use session::Session;
@@ -120,5 +122,7 @@ pub use snapshot::{EntrySnapshot, ServerSnapshot, SlotsSnapshot, Snapshot, Statu
 pub use task::TaskEnded;
 pub use ties::Round;
 pub use view::{Fault, Flaw, Listing, PromptView, ResourceView, ToolView};
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use wire::HttpRefused;
 #[cfg(feature = "http")]
-pub use wire::http::{Authorize, AuthorizeError, HttpFailed, HttpRefused, Rejected};
+pub use wire::http::{Authorize, AuthorizeError, HttpFailed, Rejected};

@@ -56,3 +56,5 @@ mod support;
 mod timeouts;
 #[cfg(target_os = "linux")]
 mod versions;
+#[cfg(target_os = "linux")]
+mod websocket;

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 #[cfg(feature = "http")]
 use super::HttpConnect;
+#[cfg(feature = "websocket")]
+use super::WebSocketConnect;
 use super::{Connect, InProcessConnect, Link, StdioConnect};
 use crate::{Endpoint, Family, Host, ServerConfig, process::Grace};
 
@@ -21,6 +23,8 @@ pub struct AnyConnect {
     stdio: StdioConnect,
     #[cfg(feature = "http")]
     http: HttpConnect,
+    #[cfg(feature = "websocket")]
+    websocket: WebSocketConnect,
     in_process: InProcessConnect,
 }
 
@@ -35,6 +39,8 @@ impl AnyConnect {
             stdio: StdioConnect::new(grace),
             #[cfg(feature = "http")]
             http: HttpConnect::new(),
+            #[cfg(feature = "websocket")]
+            websocket: WebSocketConnect::new(),
             in_process: InProcessConnect::new(grace),
         }
     }
@@ -53,6 +59,14 @@ impl AnyConnect {
         self.http = http;
         self
     }
+
+    /// Reaches servers by WebSockets by this one.
+    #[cfg(feature = "websocket")]
+    #[must_use]
+    pub fn with_websocket(mut self, websocket: WebSocketConnect) -> Self {
+        self.websocket = websocket;
+        self
+    }
 }
 
 impl Connect for AnyConnect {
@@ -67,8 +81,11 @@ impl Connect for AnyConnect {
             #[cfg(feature = "http")]
             Endpoint::Http(_) => self.http.connect(config, deadline, host),
             #[cfg(not(feature = "http"))]
-            Endpoint::Http(_) => future::err(unsupported(config.family())).boxed(),
-            Endpoint::WebSocket(_) => future::err(unsupported(config.family())).boxed(),
+            Endpoint::Http(_) => refuse(config),
+            #[cfg(feature = "websocket")]
+            Endpoint::WebSocket(_) => self.websocket.connect(config, deadline, host),
+            #[cfg(not(feature = "websocket"))]
+            Endpoint::WebSocket(_) => refuse(config),
             Endpoint::InProcess(_) => self.in_process.connect(config, deadline, host),
         }
     }
@@ -76,6 +93,11 @@ impl Connect for AnyConnect {
     fn kill_all(&self) {
         self.stdio.kill_all();
     }
+}
+
+/// Refuses a kind of server that whoever is asked cannot reach.
+pub(super) fn refuse(config: &ServerConfig) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
+    future::err(unsupported(config.family())).boxed()
 }
 
 /// A kind of server that whoever is asked cannot reach.

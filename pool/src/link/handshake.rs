@@ -117,7 +117,7 @@ async fn serve(
 /// What the wire knows of the handshake's request, if that failed in it.
 #[cfg(feature = "http")]
 fn refusal(wire: &Wire) -> Option<Failure> {
-    wire.refusal().map(super::http::refused)
+    wire.refusal().map(super::refusal::refused)
 }
 
 #[cfg(not(feature = "http"))]

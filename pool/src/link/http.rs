@@ -28,7 +28,6 @@ use crate::{
     wire::http::{Credentials, InvalidTarget, Target, carry, url},
 };
 
-pub(super) use refusal::refused;
 use refusal::speaks_other;
 
 /// Reaches servers by streamable HTTP.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::future::{self, BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt};
 use steadfast_classify::Failure;
 use tokio::{
     io::{self, DuplexStream},
@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     Connect, Link,
-    any::unsupported,
+    any::refuse,
     handshake::{Terms, shake},
     hosted::Hosted,
     server::Server,
@@ -65,7 +65,7 @@ impl Connect for InProcessConnect {
         host: &Host,
     ) -> BoxFuture<'static, Result<Arc<dyn Link>, Failure>> {
         let Endpoint::InProcess(server) = config.endpoint() else {
-            return future::err(unsupported(config.family())).boxed();
+            return refuse(config);
         };
         let terms = Terms {
             host: host.clone(),

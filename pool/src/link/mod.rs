@@ -9,8 +9,12 @@ mod hosted;
 mod http;
 mod in_process;
 mod mcp;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod refusal;
 mod server;
 mod stdio;
+#[cfg(feature = "websocket")]
+mod websocket;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -32,6 +36,8 @@ pub use http::HttpConnect;
 pub use in_process::InProcessConnect;
 pub use mcp::VersionMismatch;
 pub use stdio::StdioConnect;
+#[cfg(feature = "websocket")]
+pub use websocket::{WebSocketConnect, WebSocketFailed};
 
 /// Makes connections. The pool makes one for each key, when it is needed, and never two
 /// for one key at once.

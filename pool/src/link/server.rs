@@ -1,15 +1,13 @@
 //! What stands behind a connection, and ends with it.
 
-use std::{
-    future,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{future, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 
 use super::{Closed, Lost, held::Held, hosted::Hosted};
 use crate::{process::Grace, wire::WireTasks};
+
+pub(crate) use crate::wire::Farewell;
 
 /// What stands behind a connection.
 #[derive(Clone, Debug)]
@@ -18,14 +16,13 @@ pub(crate) enum Server {
     Process(Held),
     /// A task of this program.
     Task(Hosted),
-    #[allow(dead_code, reason = "for the WebSocket and for HTTP")]
+    #[cfg_attr(
+        not(any(feature = "http", feature = "websocket")),
+        allow(dead_code, reason = "this build reaches no such server")
+    )]
     /// Somebody else's, somewhere else.
     Remote(Farewell),
 }
-
-/// What a server said when it broke off the connection.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Farewell(Arc<OnceLock<Arc<str>>>);
 
 /// Ends whatever stands behind a connection when it is dropped, unless it is disarmed.
 #[derive(Debug)]
@@ -53,7 +50,7 @@ impl Server {
     /// How it ended, if it does within `limit` or said so itself.
     pub(super) async fn last_words(&self, limit: Duration) -> Option<Arc<str>> {
         match self {
-            Self::Remote(farewell) => farewell.0.get().cloned(),
+            Self::Remote(farewell) => farewell.words(),
             Self::Process(_) | Self::Task(_) => time::timeout(limit, self.exited()).await.ok(),
         }
     }
@@ -96,16 +93,6 @@ impl Server {
             Self::Task(task) => task.kill(),
             Self::Remote(_) => {}
         }
-    }
-}
-
-// === impl Farewell ===
-
-#[allow(dead_code, reason = "for the WebSocket")]
-impl Farewell {
-    /// Notes what the server said last. Only the first word counts.
-    pub(crate) fn say(&self, words: impl Into<Arc<str>>) {
-        let _ = self.0.set(words.into());
     }
 }
 

@@ -148,6 +148,12 @@ impl Exchange {
         None
     }
 
+    /// Whether something waits to be written.
+    #[cfg(feature = "websocket")]
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// The next message to write, and answers to give back for requests that were
     /// withdrawn while they waited.
     pub(crate) fn next(&mut self) -> (Next, Vec<Rx>) {

@@ -19,18 +19,25 @@
 
 mod changes;
 mod exchange;
+mod farewell;
 mod framing;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod login;
 mod notices;
 mod parting;
 mod reader;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod refused;
 mod step;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod traffic;
 mod transport;
+#[cfg(feature = "websocket")]
+pub(crate) mod websocket;
 mod writer;
 
 use std::{
@@ -51,7 +58,14 @@ use tokio::{
 };
 
 pub(crate) use changes::List;
+pub(crate) use farewell::Farewell;
 pub(crate) use framing::Framing;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub(crate) use login::Login;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use refused::HttpRefused;
+#[cfg(feature = "websocket")]
+pub(crate) use refused::Refusal;
 pub(crate) use trace::Trace;
 pub(crate) use traffic::Traffic;
 pub(crate) use transport::{WireClosed, WireTransport};
@@ -94,6 +108,9 @@ pub(crate) enum Ended {
     ReadFailed,
     /// The server's input could not be written.
     WriteFailed,
+    /// Something else broke, in words.
+    #[cfg(feature = "websocket")]
+    Broken(&'static str),
     /// We closed it.
     Closed,
 }

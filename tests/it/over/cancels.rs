@@ -71,10 +71,10 @@ pub(crate) async fn n01_a_call_dropped_before_it_was_sent_leaves_no_trace(over: 
     let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
 
     // While the first runs, the server reads nothing, and the second stops up the way.
-    let busy = json!({"tag": "busy", "blocking": true, "delay_ms": 1000});
+    let busy = json!({"tag": "busy", "blocking": true, "delay_ms": 2500});
     let busy = agent.begin("w", busy);
     stage.executed_soon("busy").await;
-    let large = json!({"tag": "large", "echo": "x".repeat(over.stuck_at())});
+    let large = json!({"tag": "large", "ask_params": "x".repeat(over.stuck_at())});
     let large = agent.begin("w", large);
     assert!(until(|| spy.count("pending") == 2).await);
     let queued: Vec<_> = (0..50).map(|_| agent.begin("w", json!({}))).collect();
@@ -107,7 +107,9 @@ pub(crate) async fn k06_every_caller_gets_its_own_answer(over: Over) {
         },
     });
     let config = over.server(&stage, &knobs).await;
-    let impatient = quick().with_timeout(timeout::Settings::new().with_read(ms(250)));
+    let impatient = quick()
+        .with_timeout(timeout::Settings::new().with_read(ms(250)))
+        .without_breaker();
     let agent = Agent::new(session.acquire(&config).await.unwrap(), impatient);
 
     let callers = (0..CALLERS).map(async |caller| {

@@ -2,9 +2,10 @@
 
 pub(crate) mod cancels;
 pub(crate) mod limits;
+mod listening;
 pub(crate) mod losses;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steadfast::{ServerConfig, pool::ServerConfigBuilder};
 use steadfast_tests::probe::serve;
 use tokio::io;
@@ -15,6 +16,7 @@ use crate::support::Stage;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Over {
     InProcess,
+    WebSocket,
 }
 
 // === impl Over ===
@@ -24,6 +26,7 @@ impl Over {
     pub(crate) async fn builder(self, stage: &Stage, knobs: &Value) -> ServerConfigBuilder {
         match self {
             Self::InProcess => in_process(stage, knobs),
+            Self::WebSocket => ServerConfig::websocket("probe", listen(stage, knobs).url()),
         }
         .trust(true)
     }
@@ -37,8 +40,24 @@ impl Over {
     pub(crate) const fn stuck_at(self) -> usize {
         match self {
             Self::InProcess => 1 << 20,
+            // The system keeps up to 4 MiB of what is sent, and what the knobs say of what is
+            // received.
+            Self::WebSocket => 5 << 20,
         }
     }
+}
+
+/// A probe that serves WebSockets, and what a knob ends is one connection.
+pub(crate) fn listen(stage: &Stage, knobs: &Value) -> Listening {
+    let mut knobs = knobs.clone();
+    let own = json!({"on_exit": "reset", "receive_buffer": 65_536});
+    let websocket = knobs.as_object_mut().expect("knobs").entry("websocket");
+    let websocket = websocket.or_insert_with(|| json!({}));
+    for (name, value) in own.as_object().expect("knobs") {
+        let knobs = websocket.as_object_mut().expect("knobs");
+        knobs.entry(name).or_insert_with(|| value.clone());
+    }
+    Listening::start(stage, &knobs)
 }
 
 fn in_process(stage: &Stage, knobs: &Value) -> ServerConfigBuilder {
@@ -62,4 +81,5 @@ macro_rules! over {
     )+};
 }
 
+pub(crate) use listening::Listening;
 pub(crate) use over;

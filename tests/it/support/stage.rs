@@ -1,7 +1,9 @@
 //! A place for one test with real processes.
 
 use std::{
+    any::Any,
     path::{Path, PathBuf},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -24,6 +26,7 @@ static PLACES: Semaphore = Semaphore::const_new(2);
 /// A place for one test with real processes: a folder, and what all of its probes log.
 pub(crate) struct Stage {
     dir: TempDir,
+    kept: Mutex<Vec<Box<dyn Any + Send>>>,
     _place: SemaphorePermit<'static>,
 }
 
@@ -34,7 +37,13 @@ impl Stage {
         Self {
             _place: PLACES.acquire().await.expect("never closed"),
             dir: tempfile::tempdir().expect("a folder"),
+            kept: Mutex::default(),
         }
+    }
+
+    /// Drops this when the stage has ended.
+    pub(crate) fn keep(&self, kept: impl Send + 'static) {
+        self.kept.lock().unwrap().push(Box::new(kept));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -127,6 +136,7 @@ impl Stage {
         for entry in entries {
             assert_eq!(entry.in_flight, 0, "a call is pending: {entry:?}");
         }
+        self.kept.lock().unwrap().clear();
         let mut pids = self.started();
         pids.extend(self.pids(EventKind::Helper));
         gone(pids).await;

@@ -13,7 +13,7 @@ use super::server::Server;
 use super::stdio::connect;
 
 const USAGE: &str = "usage: probe [--probe] [--knobs '{…}']\n\
-    An MCP server over stdin and stdout, or over HTTP, that misbehaves as the knobs say.\n\
+    An MCP server over stdin and stdout, HTTP or WebSockets that misbehaves as the knobs say.\n\
     Without --knobs they are read from the environment variable STEADFAST_PROBE.";
 
 /// The exit code of a probe that cannot start.
@@ -130,6 +130,9 @@ async fn serve_process(knobs: Knobs) -> io::Result<i32> {
 async fn serve_with(server: &Arc<Server>, input: tokio::fs::File, output: File) -> io::Result<i32> {
     if server.knobs.http.is_some() {
         return super::http::serve_process(server, input, output).await;
+    }
+    if server.knobs.websocket.is_some() {
+        return super::websocket::serve_process(server, input, output).await;
     }
     Ok(connect(server, input, tokio::fs::File::from_std(output)).await)
 }

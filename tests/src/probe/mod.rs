@@ -15,8 +15,8 @@
 //! ```
 //!
 //! It covers MCP 2024-11-05 to 2026-07-28 over stdio, can serve any pair of byte streams with
-//! [`serve`], and streamable HTTP: as a process with the knob `http`, or in this one with
-//! [`HttpProbe`].
+//! [`serve`], streamable HTTP as a process with the knob `http`, or in this one with
+//! [`HttpProbe`], and WebSockets as a process with the knob `websocket`.
 //!
 //! ```
 //! use steadfast_tests::probe::{Knobs, StartKnobs};
@@ -50,6 +50,7 @@ mod session;
 mod state;
 mod stdio;
 mod tools;
+mod websocket;
 mod writer;
 
 pub use self::child::{run, serve_if_child};
@@ -57,8 +58,8 @@ pub use self::events::{Event, EventKind, Events};
 pub use self::http::{HttpProbe, HttpRequest, HttpRequests};
 pub use self::knobs::{
     At, CallKnobs, Cursors, Cut, Format, HelperKnobs, HttpFault, HttpKnobs, InvalidKnobs,
-    KNOBS_ENV, Knobs, Later, Lifecycle, ListKnobs, OnCancel, ProcessKnobs, ProgressKnobs, SseKnobs,
-    StartKnobs, Tls, TokenSource, WireKnobs,
+    KNOBS_ENV, Knobs, Later, Lifecycle, ListKnobs, OnCancel, OnExit, ProcessKnobs, ProgressKnobs,
+    SseKnobs, StartKnobs, Tls, TokenSource, WebSocketKnobs, WireKnobs,
 };
 pub use self::ledger::{Execution, Ledger};
 pub use self::log::Log;

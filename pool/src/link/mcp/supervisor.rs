@@ -96,6 +96,8 @@ impl Supervisor {
             Ended::OutputClosed => "the server closed its output",
             Ended::ReadFailed => "the server's output could not be read",
             Ended::WriteFailed => "the server closed its input",
+            #[cfg(feature = "websocket")]
+            Ended::Broken(what) => what,
             Ended::Closed => "we closed the connection",
         };
         let exit = self.server.last_words(LAST_WORDS).await;

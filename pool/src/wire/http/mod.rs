@@ -25,7 +25,6 @@ mod headers;
 mod listener;
 mod params;
 mod redirect;
-mod refused;
 mod request;
 mod send;
 mod session;
@@ -50,7 +49,6 @@ pub(crate) use target::{InvalidTarget, Target, url};
 
 pub use credentials::{Authorize, AuthorizeError, Rejected};
 pub use failure::HttpFailed;
-pub use refused::HttpRefused;
 
 /// How long a closing wire may take in all to tell the server so.
 const GOODBYE: Duration = Duration::from_millis(2500);

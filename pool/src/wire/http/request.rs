@@ -10,12 +10,11 @@ use steadfast_classify::{Class, Failure};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::exchange::Tx,
+    super::{exchange::Tx, refused::Refusal},
     answer::{Kind, MAX_ANSWER, ReadError, drain, read, read_error},
     carrier::Carrier,
     failure::{HttpFailed, NoAnswer, expired, not_sent},
     headers,
-    refused::Refusal,
     send::{Outbound, Payload},
 };
 

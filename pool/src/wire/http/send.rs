@@ -15,12 +15,13 @@ use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::{
+    super::refused,
     answer::drain,
     body::{Gate, MessageBody},
     carrier::Carrier,
     credentials::{AuthorizeError, Token},
     failure::{not_sent, unanswered},
-    redirect, refused,
+    redirect,
 };
 
 /// What is sent.

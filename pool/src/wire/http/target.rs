@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{AUTHORIZATION, InvalidHeaderName, InvalidHeaderValue},
@@ -11,7 +10,7 @@ use reqwest::{Client, Url};
 use secrecy::ExposeSecret;
 
 use super::Credentials;
-use crate::Remote;
+use crate::{Remote, wire::Login};
 
 /// An address, and what goes with every request to it.
 pub(crate) struct Target {
@@ -73,27 +72,15 @@ impl Target {
         self.headers.insert(name, value);
     }
 
-    /// Moves a login from the address, which is logged and repeated in many places, to a
-    /// header.
+    /// Moves a login from the address to a header.
     fn move_login(&mut self) -> Result<(), InvalidTarget> {
-        if self.url.username().is_empty() && self.url.password().is_none() {
+        let Some(login) = Login::take(&mut self.url) else {
             return Ok(());
-        }
+        };
         if self.headers.contains_key(AUTHORIZATION) {
             return Err(InvalidTarget::TwoLogins);
         }
-        let login = format!(
-            "{}:{}",
-            unescape(self.url.username()),
-            unescape(self.url.password().unwrap_or_default())
-        );
-        let basic = format!("Basic {}", BASE64_STANDARD.encode(login));
-        let value = HeaderValue::try_from(basic)
-            .map_err(|error| InvalidTarget::Value(AUTHORIZATION.to_string(), error))?;
-        self.insert(AUTHORIZATION, value);
-        // An address that has a login can also be without.
-        let _ = self.url.set_password(None);
-        let _ = self.url.set_username("");
+        self.insert(AUTHORIZATION, login.into_header());
         Ok(())
     }
 }
@@ -104,36 +91,8 @@ pub(crate) fn url(remote: &Remote) -> Result<Url, InvalidTarget> {
         .map_err(|error| InvalidTarget::Url(UrlError(error.to_string())))
 }
 
-/// Undoes `%41` and the like.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = (first == b'%')
-            .then(|| after.get(..2))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn login_of_an_address_is_unescaped() {
-        for (escaped, plain) in [("a%40b", "a@b"), ("100%", "100%"), ("%zz", "%zz"), ("", "")] {
-            assert_eq!(unescape(escaped), plain);
-        }
     }
 }

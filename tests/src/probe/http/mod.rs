@@ -27,6 +27,10 @@ mod socket;
 mod stream;
 mod tls;
 
+pub(crate) use self::head::Head;
 pub use self::probe::HttpProbe;
-pub(crate) use self::process::serve_process;
+pub(crate) use self::process::{ended, serve_process};
+pub(crate) use self::requests::Recorder;
 pub use self::requests::{HttpRequest, HttpRequests};
+pub(crate) use self::socket::Socket;
+pub(crate) use self::tls::Cipher;

@@ -35,7 +35,7 @@ where
 }
 
 /// Whoever started it has gone.
-async fn ended(server: &Server, mut input: impl AsyncRead + Unpin) -> i32 {
+pub(crate) async fn ended(server: &Server, mut input: impl AsyncRead + Unpin) -> i32 {
     let mut buffer = [0; 1024];
     // Nothing that comes this way says anything.
     while matches!(input.read(&mut buffer).await, Ok(1..)) {}

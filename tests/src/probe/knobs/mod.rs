@@ -5,6 +5,7 @@ mod http;
 mod list;
 mod process;
 mod start;
+mod websocket;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub use self::http::{At, Cut, Format, HttpFault, HttpKnobs, SseKnobs, Tls};
 pub use self::list::{Cursors, ListKnobs};
 pub use self::process::{HelperKnobs, ProcessKnobs};
 pub use self::start::{Lifecycle, StartKnobs};
+pub use self::websocket::{OnExit, WebSocketKnobs};
 pub use self::wire::WireKnobs;
 
 /// The environment variable that holds the knobs as JSON.
@@ -52,6 +54,8 @@ pub struct Knobs {
     pub process: ProcessKnobs,
     /// Serve streamable HTTP instead of stdin and stdout.
     pub http: Option<HttpKnobs>,
+    /// Serve WebSockets instead of stdin and stdout.
+    pub websocket: Option<WebSocketKnobs>,
     /// Other knobs from a later start on.
     pub later: Option<Box<Later>>,
 }

@@ -29,11 +29,11 @@ pub struct HttpRefused {
 }
 
 /// What a response without success looked like.
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     /// Its body, as far as it was read.
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// A body that holds a JSON-RPC error.
@@ -96,7 +96,7 @@ impl Error for HttpRefused {
 
 impl Refusal {
     /// What it means for the request with this id.
-    pub(super) fn judge(&self, id: &RequestId) -> Failure {
+    pub(crate) fn judge(&self, id: &RequestId) -> Failure {
         let rpc: Option<RpcError> = serde_json::from_slice(&self.body).ok();
         let answers = rpc
             .as_ref()

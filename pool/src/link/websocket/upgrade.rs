@@ -1,0 +1,140 @@
+//! From bytes to a WebSocket: the upgrade, and what it may be refused by.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, Uri,
+    header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
+};
+use rmcp::model::RequestId;
+use secrecy::ExposeSecret;
+use steadfast_classify::Failure;
+use tokio_tungstenite::{
+    client_async_with_config,
+    tungstenite::{Error, client::IntoClientRequest as _, protocol::WebSocketConfig},
+};
+use url::Url;
+
+use super::failure::{not_upgraded, unusable};
+use crate::{
+    Remote,
+    link::refusal::refused,
+    wire::{
+        Login, Refusal,
+        websocket::{Bytes, MAX_MESSAGE, Socket},
+    },
+};
+
+const SUBPROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
+
+/// The request that asks for a WebSocket.
+pub(super) struct Upgrade {
+    url: Url,
+    request: Request<()>,
+}
+
+/// Why no request can be made of a configuration. None of these holds a value.
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("the address is not valid: {0}")]
+    Url(#[from] url::ParseError),
+    #[error("the address is not valid")]
+    Uri,
+    #[error("the address has no host")]
+    NoHost,
+    #[error("the header {0:?} is not valid")]
+    Header(String),
+    #[error("the header {0:?} belongs to the transport")]
+    Own(String),
+    #[error("the address holds a login, and the headers have an `authorization` too")]
+    TwoLogins,
+}
+
+// === impl Upgrade ===
+
+impl Upgrade {
+    pub(super) fn new(remote: &Remote) -> Result<Self, Failure> {
+        Self::build(remote).map_err(unusable)
+    }
+
+    fn build(remote: &Remote) -> Result<Self, Invalid> {
+        let mut url = Url::parse(remote.url.expose_secret())?;
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(Invalid::NoHost);
+        }
+        url.set_fragment(None);
+        let mut headers = headers(remote)?;
+        if let Some(login) = Login::take(&mut url) {
+            if headers.contains_key(AUTHORIZATION) {
+                return Err(Invalid::TwoLogins);
+            }
+            headers.insert(AUTHORIZATION, login.into_header());
+        }
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
+        // None of these errors says more, and their text may hold the address.
+        let uri: Uri = url.as_str().parse().map_err(|_| Invalid::Uri)?;
+        let mut request = uri.into_client_request().map_err(|_| Invalid::Uri)?;
+        request.headers_mut().extend(headers);
+        Ok(Self { url, request })
+    }
+
+    pub(super) fn is_secure(&self) -> bool {
+        self.url.scheme() == "wss"
+    }
+
+    /// The host, an address of the sixth version without its brackets, and the port.
+    pub(super) fn place(&self) -> (&str, u16) {
+        let host = self.url.host_str().unwrap_or_default();
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        (bare.unwrap_or(host), port)
+    }
+
+    /// Asks for a WebSocket over `stream`.
+    pub(super) async fn perform(self, stream: Box<dyn Bytes>) -> Result<Socket, Failure> {
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(MAX_MESSAGE))
+            .max_frame_size(Some(MAX_MESSAGE));
+        let upgraded = client_async_with_config(self.request, stream, Some(limits)).await;
+        match upgraded {
+            Ok((socket, _response)) => Ok(socket),
+            Err(Error::Http(response)) => Err(judge(*response)),
+            Err(error) => Err(not_upgraded(error)),
+        }
+    }
+}
+
+/// The configuration's headers.
+fn headers(remote: &Remote) -> Result<HeaderMap, Invalid> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &remote.headers {
+        let invalid = || Invalid::Header(name.clone());
+        let parsed = HeaderName::try_from(name).map_err(|_| invalid())?;
+        if parsed.as_str().starts_with("sec-websocket-") {
+            return Err(Invalid::Own(name.clone()));
+        }
+        let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| invalid())?;
+        value.set_sensitive(true);
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+/// What an HTTP response other than the upgrade means.
+fn judge(response: Response<Option<Vec<u8>>>) -> Failure {
+    let (parts, body) = response.into_parts();
+    let succeeded = parts.status.is_success();
+    let refusal = Refusal {
+        status: parts.status,
+        headers: parts.headers,
+        body: body.unwrap_or_default(),
+    };
+    // It answers no request, so there is no id that it could name.
+    let failure = refused(refusal.judge(&RequestId::String("".into())));
+    if succeeded {
+        // Something is there, and it is no WebSocket.
+        failure.with_permanent()
+    } else {
+        failure
+    }
+}
