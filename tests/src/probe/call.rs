@@ -103,6 +103,9 @@ impl Call {
 
     async fn perform(&self) -> Result<Value, RpcError> {
         let knobs = &self.knobs;
+        if let Some(questions) = self.questions() {
+            return Ok(questions);
+        }
         pause(knobs.delay_before_ms).await;
         let down = self.session.server.knobs.process.is_down().then_some(1);
         self.exit(knobs.exit_before.or(down)).await;
@@ -116,8 +119,28 @@ impl Call {
                 Some(self.session.ask(method, &params, &self.out).await)
             }
         };
+        if let Some(task) = &knobs.task
+            && self.session.follows_tasks(&self.request)
+        {
+            let result = self.result(Some(executed), replied.as_ref())?;
+            let begun = self.session.server.tasks.begin(task, result);
+            return begun.map_err(|error| broken(&error));
+        }
         progress::linger(&self.session.server, knobs, self.token(), &self.out).await;
         self.result(Some(executed), replied.as_ref())
+    }
+
+    /// What is to be asked before the call is run, if there is more of it.
+    fn questions(&self) -> Option<Value> {
+        let state = self.request.params.get("requestState");
+        let done = state.and_then(Value::as_str).unwrap_or("0").parse();
+        let done: usize = done.unwrap_or(usize::MAX);
+        let questions = self.knobs.rounds.get(done)?;
+        Some(json!({
+            "resultType": "input_required",
+            "inputRequests": questions,
+            "requestState": (done + 1).to_string(),
+        }))
     }
 
     /// Ends the process if there is a code; nothing of this call happens after that.
@@ -194,6 +217,7 @@ impl Call {
                     "repeated": executed == Some(Executed::Before),
                     "echo": knobs.echo,
                     "replied": replied,
+                    "told": self.request.params.get("inputResponses"),
                 }),
             ),
         })

@@ -28,7 +28,7 @@ pub struct Event {
     /// The id of the request that a cancel notice is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Value>,
-    /// The tool that a request calls, or the prompt it asks for.
+    /// The tool that a request calls, the prompt it asks for, or the task it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The `tag` argument of a call.
@@ -110,7 +110,7 @@ impl Event {
         Self {
             method: Some(request.method.clone()),
             id: Some(request.id.clone()),
-            name: text("/name"),
+            name: text("/name").or_else(|| text("/taskId")),
             tag: text("/arguments/tag"),
             cursor: text("/cursor"),
             meta: request.params.get("_meta").cloned(),
@@ -121,13 +121,13 @@ impl Event {
 
 // The kernel's clock and not tokio's, which starts anew in each process.
 #[cfg(unix)]
-fn monotonic_us() -> u64 {
+pub(crate) fn monotonic_us() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1_000;
     u64::try_from(micros).unwrap_or(0)
 }
 
 #[cfg(not(unix))]
-fn monotonic_us() -> u64 {
+pub(crate) fn monotonic_us() -> u64 {
     0
 }

@@ -11,6 +11,7 @@ use super::message::{
 use super::outbox::Outbox;
 use super::pause::pause;
 use super::server::Server;
+use super::tasks;
 
 /// Newest first.
 pub(crate) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -80,6 +81,9 @@ fn described(start: &StartKnobs) -> Value {
             "resources": {},
         },
     });
+    if !start.no_tasks {
+        result["capabilities"]["extensions"] = json!({ tasks::EXTENSION: {} });
+    }
     if let Some(instructions) = &start.instructions {
         result["instructions"] = json!(instructions);
     }

@@ -49,6 +49,7 @@ mod server;
 mod session;
 mod state;
 mod stdio;
+mod tasks;
 mod tools;
 mod websocket;
 mod writer;
@@ -59,7 +60,7 @@ pub use self::http::{HttpProbe, HttpRequest, HttpRequests};
 pub use self::knobs::{
     At, CallKnobs, Cursors, Cut, Format, HelperKnobs, HttpFault, HttpKnobs, InvalidKnobs,
     KNOBS_ENV, Knobs, Later, Lifecycle, ListKnobs, OnCancel, OnExit, ProcessKnobs, ProgressKnobs,
-    SseKnobs, StartKnobs, Tls, TokenSource, WebSocketKnobs, WireKnobs,
+    SseKnobs, StartKnobs, TaskEnd, TaskKnobs, Tls, TokenSource, WebSocketKnobs, WireKnobs,
 };
 pub use self::ledger::{Execution, Ledger};
 pub use self::log::Log;

@@ -15,6 +15,7 @@ use super::ledger::{Execution, Ledger};
 use super::log::Appender;
 use super::message::Incoming;
 use super::state::State;
+use super::tasks::Tasks;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -24,6 +25,7 @@ pub(crate) struct Server {
     ledger: Option<Appender>,
     events: Option<Appender>,
     state: State,
+    pub(crate) tasks: Tasks,
     executions: Mutex<Executions>,
     answered: AtomicU64,
     list_changed: AtomicBool,
@@ -59,6 +61,7 @@ impl Server {
             helper: OnceLock::new(),
             ledger: open(&knobs.ledger)?,
             events: open(&knobs.events)?,
+            tasks: Tasks::open(knobs.state.as_deref())?,
             state,
             executions: Mutex::default(),
             answered: AtomicU64::new(0),
@@ -133,6 +136,11 @@ impl Server {
     }
 
     // === counters and switches ===
+
+    /// How often this was counted before, also by earlier processes if there is a `state` file.
+    pub(crate) fn count(&self, key: &str) -> io::Result<u64> {
+        self.state.count(key)
+    }
 
     /// How often a call with this key (its tag or tool) was received before.
     pub(crate) fn count_call(&self, key: &str) -> io::Result<u64> {

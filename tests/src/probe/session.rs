@@ -12,12 +12,14 @@ use super::call::Call;
 use super::message::{self, INVALID_REQUEST, Incoming, PARSE_ERROR, Request, RpcError};
 use super::outbox::Outbox;
 use super::server::{Server, lock};
-use super::{fixed, handshake, tools};
+use super::{fixed, handshake, tasks, tools};
 
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) server: Arc<Server>,
     initialized: AtomicBool,
+    /// Whether the client said in its handshake that it follows tasks.
+    follows_tasks: AtomicBool,
     /// Running calls by the JSON text of their id; sending cancels them.
     live: Mutex<HashMap<String, oneshot::Sender<()>>>,
     /// Requests of the server that wait for the client's reply.
@@ -33,6 +35,7 @@ impl Session {
         Arc::new(Self {
             server,
             initialized: AtomicBool::new(false),
+            follows_tasks: AtomicBool::new(false),
             live: Mutex::default(),
             asked: Mutex::default(),
             next_ask: AtomicU64::new(1),
@@ -74,6 +77,10 @@ impl Session {
         }
         match method {
             "initialize" | "server/discover" => {
+                let capabilities = request.params.get("capabilities");
+                if tasks::are_followed(capabilities) {
+                    self.follows_tasks.store(true, Ordering::Relaxed);
+                }
                 self.spawn(handshake::answer(
                     Arc::clone(&self.server),
                     request,
@@ -91,6 +98,11 @@ impl Session {
                 ));
             }
             "tools/call" => self.call(request, out).await,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => {
+                if let Some(answer) = tasks::answer(&self.server, &request) {
+                    out.answer(&message::reply(&request.id, answer));
+                }
+            }
             _ => out.answer(&message::reply(&request.id, fixed::answer(&request))),
         }
     }
@@ -123,6 +135,13 @@ impl Session {
             // A call that just ended needs no cancel.
             let _ = cancel.send(());
         }
+    }
+
+    /// Whether the client said, in its handshake or in this request, that it follows tasks.
+    pub(crate) fn follows_tasks(&self, request: &Request) -> bool {
+        let meta = request.params.get("_meta");
+        let own = meta.and_then(|meta| meta.get("io.modelcontextprotocol/clientCapabilities"));
+        self.follows_tasks.load(Ordering::Relaxed) || tasks::are_followed(own)
     }
 
     /// How many calls run.

@@ -121,6 +121,9 @@ fn describe(list: &ListKnobs, name: &str) -> Value {
         "description": "executes once and answers; its arguments are faults to inject",
         "inputSchema": schema.unwrap_or_else(|| json!({ "type": "object" })),
     });
+    if let Some(support) = list.task_support.get(name) {
+        tool["execution"] = json!({ "taskSupport": support });
+    }
     let own = match name {
         "r" | "env" | "pid" => json!({ "readOnlyHint": true }),
         "i" => json!({ "idempotentHint": true }),

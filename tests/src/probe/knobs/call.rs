@@ -1,14 +1,16 @@
 //! Faults of a tool call.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::TaskKnobs;
 
 use super::HttpFault;
 
 /// What one tool call does: for all calls, for one tool's, or as a call's own arguments.
 ///
-/// In this order: `delay_before_ms`, `exit_before`, the execution (its ledger line), `exit_after`,
-/// floods, `close_stdout`, `change_list`, `ask`, progress and `delay_ms`, `stall`, the answer,
+/// In this order: `rounds`, `delay_before_ms`, `exit_before`, the execution (its ledger line), `exit_after`,
+/// floods, `close_stdout`, `change_list`, `ask`, `task`, progress and `delay_ms`, `stall`, the answer,
 /// `exit_answered`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -85,6 +87,11 @@ pub struct CallKnobs {
     pub ask: Option<String>,
     /// The parameters of that request.
     pub ask_params: Option<Value>,
+    /// Run as a task, where the client follows them.
+    pub task: Option<TaskKnobs>,
+    /// Answer with these questions, one set after the other, before anything else happens; the
+    /// last answers are in the result.
+    pub rounds: Vec<Map<String, Value>>,
 
     /// Over HTTP: what else becomes of this call's request.
     pub http: Option<Box<HttpFault>>,

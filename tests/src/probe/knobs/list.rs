@@ -10,6 +10,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListKnobs {
+    /// Whether a tool can run as a task (`execution.taskSupport`), by its name.
+    pub task_support: BTreeMap<String, String>,
     /// So many more tools, named `t0`, `t1`, …; each behaves as `w`.
     pub extra: usize,
     /// More tools with these names; each behaves as `w`.

@@ -5,6 +5,7 @@ mod http;
 mod list;
 mod process;
 mod start;
+mod task;
 mod websocket;
 mod wire;
 
@@ -19,6 +20,7 @@ pub use self::http::{At, Cut, Format, HttpFault, HttpKnobs, SseKnobs, Tls};
 pub use self::list::{Cursors, ListKnobs};
 pub use self::process::{HelperKnobs, ProcessKnobs};
 pub use self::start::{Lifecycle, StartKnobs};
+pub use self::task::{TaskEnd, TaskKnobs};
 pub use self::websocket::{OnExit, WebSocketKnobs};
 pub use self::wire::WireKnobs;
 

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartKnobs {
+    /// Do not announce that calls may become tasks.
+    pub no_tasks: bool,
     /// A line on stderr before anything else; only in a process of its own.
     pub stderr: Option<String>,
     /// Exit with this code at once, without reading anything.
