@@ -34,6 +34,10 @@ pub enum Refused {
     /// is none of them.
     #[error("the server has no such tool")]
     NoSuchTool,
+    /// The tool runs only as a task, and the server did not announce tasks of a kind that
+    /// can be followed.
+    #[error("the tool runs only as a task, and the server has none that can be followed")]
+    NeedsTasks,
 }
 
 // === impl NotYet ===
@@ -65,7 +69,7 @@ pub(crate) fn refused(why: Refused) -> Failure {
         .with_layer("pool")
         .with_source(why);
     match why {
-        Refused::SessionClosed | Refused::Excluded | Refused::NoSuchTool => {
+        Refused::SessionClosed | Refused::Excluded | Refused::NoSuchTool | Refused::NeedsTasks => {
             failure.with_permanent()
         }
         Refused::Draining | Refused::Retired => failure,

@@ -15,6 +15,8 @@ mod refused;
 mod stack;
 
 #[cfg(target_os = "linux")]
+mod asked;
+#[cfg(target_os = "linux")]
 mod bulkhead;
 #[cfg(target_os = "linux")]
 mod cancel;
@@ -35,7 +37,11 @@ mod left_behind;
 #[cfg(target_os = "linux")]
 mod lists;
 #[cfg(target_os = "linux")]
+mod long;
+#[cfg(target_os = "linux")]
 mod marked;
+#[cfg(target_os = "linux")]
+mod names;
 #[cfg(target_os = "linux")]
 mod over;
 #[cfg(target_os = "linux")]
@@ -52,6 +58,8 @@ mod silent;
 mod starts;
 #[cfg(target_os = "linux")]
 mod support;
+#[cfg(target_os = "linux")]
+mod tasks;
 #[cfg(target_os = "linux")]
 mod timeouts;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,28 @@ use tokio::time::sleep;
 use crate::support::{Agent, Stage, kill_unseen, ms, quick, text, until};
 
 #[tokio::test]
+async fn d01_a_loss_after_execution_is_never_repeated_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let lease = session.acquire(&stage.server(&json!({}))).await.unwrap();
+    let three = retry::Settings::new().with_max_retries(3);
+    let agent = Agent::new(lease, quick().with_retry(three));
+
+    let lost = agent.call("w", json!({"tag": "lost", "exit_after": 1}));
+
+    let failure = lost.await.unwrap_err();
+    assert_eq!(failure.class(), Class::Unknown, "{failure}");
+    assert_eq!(failure.attempts(), 1, "{failure}");
+    assert!(failure.may_have_run(), "{failure}");
+    assert_eq!(stage.executed("lost"), 1);
+    let next = agent.call("w", json!({"tag": "next"})).await;
+    assert!(next.unwrap().is_live(), "the connection is healed");
+    assert_eq!((stage.executed("next"), stage.started().len()), (1, 2));
+    stage.end(pool).await;
+}
+
+#[tokio::test]
 async fn d04_a_call_that_timed_out_is_cancelled_before_it_is_repeated_stdio() {
     for (tool, calls) in [("w", 1), ("i", 3)] {
         let stage = Stage::enter().await;

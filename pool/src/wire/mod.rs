@@ -31,6 +31,7 @@ mod reader;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod refused;
 mod step;
+mod support;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -50,6 +51,7 @@ use changes::Changes;
 use exchange::{Exchange, Outgoing, Rx, Tx};
 use rmcp::model::RequestMetaObject;
 use step::Next;
+use support::TaskOnly;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Notify, mpsc, watch},
@@ -88,6 +90,7 @@ pub(crate) struct Wire {
     ended: watch::Sender<Option<Ended>>,
     superseded: watch::Sender<Option<&'static str>>,
     changes: Changes,
+    task_only: TaskOnly,
 }
 
 /// The two tasks of a wire; dropping it ends them, and with them the connection.
@@ -149,6 +152,7 @@ impl Wire {
             ended: watch::Sender::new(None),
             superseded: watch::Sender::new(None),
             changes: Changes::default(),
+            task_only: TaskOnly::default(),
         });
         let transport = WireTransport::new(Arc::clone(&wire), received, made_up);
         (wire, inbox, transport)
@@ -205,6 +209,11 @@ impl Wire {
         let told = self.exchange().cancel_task(task);
         self.queued.notify_one();
         told
+    }
+
+    /// Whether the server's list says that a tool runs only as a task.
+    pub(crate) fn is_task_only(&self, tool: &str) -> bool {
+        self.task_only.has(tool)
     }
 
     /// What the connection has seen so far.

@@ -77,7 +77,10 @@ impl Wire {
             return None;
         }
         let incoming = match parse(line) {
-            Some(message) => self.exchange().receive(message, within),
+            Some(message) => {
+                self.task_only.note(&message, line);
+                self.exchange().receive(message, within)
+            }
             None => {
                 let (count, incoming) = self.exchange().junk(answered(line), within);
                 report("skipped a line that is no message", count);

@@ -156,6 +156,10 @@ impl Stage {
         Pool::new(pool_settings()).expect("good settings")
     }
 
+    pub(crate) fn pool_with(&self, settings: PoolSettings) -> Pool {
+        Pool::new(settings).expect("good settings")
+    }
+
     /// The same, and a look at its wires.
     pub(crate) fn spied_pool(&self) -> (Pool, Spy) {
         let spy = Spy::new();

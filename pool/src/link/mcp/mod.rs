@@ -12,7 +12,7 @@ mod version;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
 use rmcp::{
     Peer, RoleClient,
     model::{
@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Closed, Link, Lost, server::Server};
 use crate::{
     Listing, ToolCall,
+    error::{Refused, refused},
     process::Grace,
     wire::{List, Trace, Wire, WireTasks},
 };
@@ -105,6 +106,9 @@ impl Link for McpLink {
         call: &ToolCall,
         flight: Flight,
     ) -> BoxFuture<'static, Result<CallToolResponse, Failure>> {
+        if self.wire.is_task_only(call.tool()) && !self.follows_tasks() {
+            return future::err(refused(Refused::NeedsTasks)).boxed();
+        }
         let (request, options) = calls::tool_request(call, self.announced.as_ref());
         let trace = Trace::tied(flight, call.ties().cloned());
         async move { calls::tool_answer(self.request(request, options, trace).await?) }.boxed()

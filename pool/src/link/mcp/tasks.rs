@@ -11,6 +11,12 @@ use super::{McpLink, calls::unexpected};
 // === impl McpLink ===
 
 impl McpLink {
+    /// Whether the server announced tasks as they can be followed here.
+    pub(super) fn follows_tasks(&self) -> bool {
+        let info = self.peer.peer_info();
+        info.is_some_and(|info| info.capabilities.supports_tasks())
+    }
+
     pub(super) async fn task(
         &self,
         params: GetTaskParams,
