@@ -10,6 +10,7 @@ mod bodies;
 mod cancels;
 mod credentials;
 mod ends;
+mod matrix;
 mod place;
 mod protocol;
 mod repeats;
