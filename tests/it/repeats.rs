@@ -170,7 +170,7 @@ async fn a_call_that_waits_too_long_for_its_turn_was_not_sent_stdio() {
 
     let failure = waits.unwrap_err();
     assert_eq!(failure.class(), Class::NotSent, "{failure}");
-    assert_eq!(failure.phase(), Some(Phase::Connect), "{failure}");
+    assert_eq!(failure.phase(), Some(Phase::Held), "{failure}");
     assert!(!failure.may_have_run(), "{failure}");
     assert!(first.await.unwrap().unwrap().is_live());
     assert!(
