@@ -50,9 +50,13 @@ impl StdioConnect {
     /// ends them within `grace`.
     #[must_use]
     pub fn new(grace: Grace) -> Self {
+        Self::guarded_by(Watchdog::new(), grace)
+    }
+
+    fn guarded_by(watchdog: Watchdog, grace: Grace) -> Self {
         Self(Arc::new(Shared {
             env: InheritedEnv::capture(),
-            watchdog: Watchdog::new(),
+            watchdog,
             grace,
             started: Started::default(),
         }))
@@ -133,3 +137,6 @@ fn over() -> Failure {
         .with_permanent()
         .with_source("everything that this connector started was killed")
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -68,6 +68,8 @@ mod watchdog;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use self::table::{Identity, ProcessTable, Row};
 pub use self::{
     env::InheritedEnv,
     error::SpawnError,

@@ -7,28 +7,28 @@ const MAX_DEPTH: usize = 8;
 
 /// A process for as long as it lives. A pid alone is reused, with its start time it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
-    pub(super) pid: u32,
+pub(crate) struct Identity {
+    pub(crate) pid: u32,
     /// In the system's own unit, only compared.
-    pub(super) start: u64,
+    pub(crate) start: u64,
 }
 
 /// One process as the table shows it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub(super) id: Identity,
-    pub(super) ppid: u32,
-    pub(super) pgid: u32,
+pub(crate) struct Row {
+    pub(crate) id: Identity,
+    pub(crate) ppid: u32,
+    pub(crate) pgid: u32,
     /// Ended, only not yet waited for.
-    pub(super) dead: bool,
+    pub(crate) dead: bool,
     /// The number in the mark that it carries in its environment: whose server's it is.
-    pub(super) mark: Option<u64>,
+    pub(crate) mark: Option<u64>,
 }
 
 /// One pass over all processes, for any number of servers. Not atomic: a pid may be reused
 /// between two of its rows.
 #[derive(Debug, Default)]
-pub(super) struct ProcessTable {
+pub(crate) struct ProcessTable {
     rows: Vec<Row>,
     /// Where each pid stands, the last one if it stands there twice.
     by_pid: HashMap<u32, usize>,
@@ -69,7 +69,7 @@ struct Search<'a> {
 // === impl ProcessTable ===
 
 impl ProcessTable {
-    pub(super) fn new(rows: Vec<Row>) -> Self {
+    pub(crate) fn new(rows: Vec<Row>) -> Self {
         let mut by_pid = HashMap::with_capacity(rows.len());
         let mut children: HashMap<_, Vec<_>> = HashMap::new();
         for (at, row) in rows.iter().enumerate() {

@@ -66,7 +66,7 @@ impl Watchdog {
     }
 
     /// One whose servers are looked for in this table, which takes what [`sys::table`] does.
-    pub(super) fn looking_with(
+    pub(crate) fn looking_with(
         table: impl Fn(u64, &[u8]) -> io::Result<ProcessTable> + Send + Sync + 'static,
     ) -> Self {
         // Both numbers are keyed by the system's randomness: nobody gets such a mark by chance.
