@@ -63,6 +63,8 @@ mod tasks;
 #[cfg(target_os = "linux")]
 mod timeouts;
 #[cfg(target_os = "linux")]
+mod upgrade;
+#[cfg(target_os = "linux")]
 mod versions;
 #[cfg(target_os = "linux")]
 mod websocket;

@@ -48,7 +48,7 @@ pub struct WebSocketKnobs {
     pub binary: bool,
     /// Send frames of so many bytes, several for one message.
     pub fragment: Option<NonZeroUsize>,
-    /// Send a ping before each message.
+    /// Send a ping before each message, and the message once the ping was answered.
     pub ping: bool,
     /// What an exit does.
     pub on_exit: OnExit,

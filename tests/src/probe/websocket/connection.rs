@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use super::super::http::Socket;
@@ -29,6 +29,8 @@ struct Peer {
     knobs: WebSocketKnobs,
     /// The client has closed the connection.
     gone: AtomicBool,
+    /// Tells of a pong.
+    answered: Notify,
 }
 
 /// Serves until the client or a knob ends it. The code of an exit that ends the process.
@@ -43,6 +45,7 @@ pub(crate) async fn serve(
     let peer = Arc::new(Peer {
         knobs: knobs.clone(),
         gone: AtomicBool::new(false),
+        answered: Notify::new(),
     });
     let (lines_in, input) = duplex(BUFFER);
     let (output, lines_out) = duplex(BUFFER);
@@ -78,7 +81,7 @@ impl Peer {
                     let _ = asides.send(frame::frame(PONG, true, &payload));
                 }
                 Ok(Seen::Close) if self.knobs.ignore_close => {}
-                Ok(Seen::Pong) => {}
+                Ok(Seen::Pong) => self.answered.notify_one(),
                 Ok(Seen::Close) => {
                     self.gone.store(true, Ordering::Relaxed);
                     let _ = asides.send(frame::close(Some(1000), ""));
@@ -127,6 +130,8 @@ impl Peer {
             write
                 .write_all(&frame::frame(PING, true, b"there?"))
                 .await?;
+            write.flush().await?;
+            self.answered.notified().await;
         }
         let opcode = if self.knobs.binary { BINARY } else { TEXT };
         let text = line.strip_suffix(b"\n").unwrap_or(line);
