@@ -23,6 +23,8 @@ mod cancel;
 #[cfg(target_os = "linux")]
 mod endings;
 #[cfg(target_os = "linux")]
+mod frames;
+#[cfg(target_os = "linux")]
 mod framing;
 #[cfg(target_os = "linux")]
 mod hangs;

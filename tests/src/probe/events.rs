@@ -63,6 +63,8 @@ pub enum EventKind {
     Eof,
     /// SIGTERM came.
     Term,
+    /// A WebSocket's close frame came.
+    Close,
     /// The client went away before the answer to a request over HTTP.
     Gone,
 }

@@ -4,10 +4,7 @@ use std::{
     io,
     mem::MaybeUninit,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -23,10 +20,7 @@ pub(crate) struct Tcp(Pulse);
 
 /// How a TCP connection is.
 #[derive(Clone, Debug)]
-pub(crate) struct Pulse {
-    stream: Arc<TcpStream>,
-    written: Arc<AtomicU64>,
-}
+pub(crate) struct Pulse(Arc<TcpStream>);
 
 /// What there is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +38,7 @@ impl Pulse {
     pub(super) fn feel(&self) -> News {
         let mut byte = [MaybeUninit::uninit()];
         // Asks the system itself: what the runtime knows is older.
-        match SockRef::from(&*self.stream).peek(&mut byte) {
+        match SockRef::from(&*self.0).peek(&mut byte) {
             Ok(0) => News::Gone,
             Ok(_) => News::Bytes,
             Err(error) => match error.kind() {
@@ -53,21 +47,13 @@ impl Pulse {
             },
         }
     }
-
-    /// How many bytes the system has taken so far.
-    pub(super) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
-    }
 }
 
 // === impl Tcp ===
 
 impl Tcp {
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self(Pulse {
-            stream: Arc::new(stream),
-            written: Arc::default(),
-        })
+        Self(Pulse(Arc::new(stream)))
     }
 
     pub(crate) fn pulse(&self) -> Pulse {
@@ -81,7 +67,7 @@ impl AsyncRead for Tcp {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let stream = &self.0.stream;
+        let Pulse(stream) = &self.0;
         loop {
             ready!(stream.poll_read_ready(cx))?;
             match stream.try_read(buffer.initialize_unfilled()) {
@@ -101,16 +87,12 @@ impl AsyncWrite for Tcp {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let Pulse { stream, written } = &self.0;
+        let Pulse(stream) = &self.0;
         loop {
             ready!(stream.poll_write_ready(cx))?;
             match stream.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                taken => {
-                    let count = taken.as_ref().map_or(0, |count| *count as u64);
-                    written.fetch_add(count, Ordering::AcqRel);
-                    return Poll::Ready(taken);
-                }
+                taken => return Poll::Ready(taken),
             }
         }
     }
@@ -120,7 +102,7 @@ impl AsyncWrite for Tcp {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let socket = SockRef::from(&*self.0.stream);
+        let socket = SockRef::from(&*self.0.0);
         Poll::Ready(match socket.shutdown(std::net::Shutdown::Write) {
             // Closed by the other end already.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),

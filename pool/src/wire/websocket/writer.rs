@@ -22,7 +22,7 @@ pub(super) async fn run(
     has_read: oneshot::Receiver<()>,
 ) {
     while let Some(outgoing) = wire.next_while_alive(&pulse).await {
-        if let Err(error) = write(&mut sink, &pulse, &outgoing).await {
+        if let Err(error) = write(&mut sink, &outgoing).await {
             debug!(%error, "writing to the socket failed");
             wire.end(Ended::Broken("the connection broke off"));
             return;
@@ -39,20 +39,7 @@ pub(super) async fn run(
 }
 
 /// Hands one message over whole, so that the next can still be taken back until then.
-async fn write(
-    sink: &mut SplitSink<Socket, Message>,
-    pulse: &Pulse,
-    outgoing: &Outgoing,
-) -> Result<(), Error> {
+async fn write(sink: &mut SplitSink<Socket, Message>, outgoing: &Outgoing) -> Result<(), Error> {
     let text = serde_json::to_string(&outgoing.message).map_err(|error| Error::Io(error.into()))?;
-    let before = pulse.written();
-    let sent = sink.send(Message::text(text)).await;
-    if sent.is_err()
-        && pulse.written() == before
-        && let Some(trace) = &outgoing.trace
-    {
-        // The system took nothing of it: the request never left.
-        trace.set_refused();
-    }
-    sent
+    sink.send(Message::text(text)).await
 }

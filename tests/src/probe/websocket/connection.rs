@@ -11,6 +11,7 @@ use tokio::io::{
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
+use super::super::events::EventKind;
 use super::super::http::Socket;
 use super::super::knobs::{Cut, OnExit, WebSocketKnobs};
 use super::super::server::Server;
@@ -26,6 +27,7 @@ const LAST: Duration = Duration::from_secs(1);
 /// What a reader and a writer of one connection share.
 #[derive(Debug)]
 struct Peer {
+    server: Arc<Server>,
     knobs: WebSocketKnobs,
     /// The client has closed the connection.
     gone: AtomicBool,
@@ -43,6 +45,7 @@ pub(crate) async fn serve(
         socket.prepare(Cut::Reset);
     }
     let peer = Arc::new(Peer {
+        server: Arc::clone(server),
         knobs: knobs.clone(),
         gone: AtomicBool::new(false),
         answered: Notify::new(),
@@ -80,9 +83,10 @@ impl Peer {
                 Ok(Seen::Ping(payload)) => {
                     let _ = asides.send(frame::frame(PONG, true, &payload));
                 }
-                Ok(Seen::Close) if self.knobs.ignore_close => {}
+                Ok(Seen::Close) if self.knobs.ignore_close => self.server.tell(EventKind::Close),
                 Ok(Seen::Pong) => self.answered.notify_one(),
                 Ok(Seen::Close) => {
+                    self.server.tell(EventKind::Close);
                     self.gone.store(true, Ordering::Relaxed);
                     let _ = asides.send(frame::close(Some(1000), ""));
                     return;
