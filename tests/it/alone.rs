@@ -14,6 +14,9 @@
 mod hygiene;
 mod many;
 mod memory;
+mod memory_http;
+#[path = "http/process.rs"]
+mod process;
 mod shared_memory;
 mod support;
 mod thousand;

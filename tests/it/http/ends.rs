@@ -6,8 +6,9 @@ use steadfast_tests::probe::Cut;
 use tokio::time::Instant;
 
 use crate::{
-    place::{Place, once},
-    support::{Agent, SOON, ms, pool_settings, quick, secs},
+    place::{Place, once, remote},
+    process::Process,
+    support::{Agent, SOON, Stage, ms, pool_settings, quick, secs},
 };
 
 #[tokio::test]
@@ -271,4 +272,45 @@ async fn g07_a_server_that_is_down_fails_its_call_and_nothing_else_http() {
     assert_eq!(failure.class(), Class::NotSent, "{failure}");
     assert_eq!(failure.phase(), Some(Phase::Connect), "{failure}");
     place.end().await;
+}
+
+#[tokio::test]
+async fn a01_a_server_killed_in_mid_call_is_used_again_once_it_is_back_http() {
+    let stage = Stage::enter().await;
+    let server = Process::start(&stage, &json!({"http": {}})).await;
+    let port = server.port();
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let lease = session.acquire(&remote(&server.url, json!({}))).await;
+    let agent = Agent::new(lease.unwrap(), quick().without_breaker());
+    let running = ["w", "r"].map(|tool| agent.begin(tool, json!({"tag": tool, "stall": true})));
+    for tag in ["w", "r"] {
+        stage.executed_soon(tag).await;
+    }
+
+    server.kill().await;
+
+    let [order, question] = running;
+    let failure = order.await.unwrap().unwrap_err();
+    assert_eq!(failure.class(), Class::Unknown, "{failure}");
+    assert_eq!(failure.attempts(), 1, "{failure}");
+    // What is harmless is repeated: nobody is there.
+    let failure = question.await.unwrap().unwrap_err();
+    assert_eq!(failure.class(), Class::NotSent, "{failure}");
+    assert!(failure.may_have_run(), "the first attempt did: {failure}");
+
+    // It knows nothing of the old session.
+    let server = Process::start(&stage, &json!({"http": {"port": port}})).await;
+    assert!(
+        agent
+            .call("w", json!({"tag": "next"}))
+            .await
+            .unwrap()
+            .is_live()
+    );
+    assert_eq!((stage.executed("w"), stage.executed("next")), (1, 1));
+    drop(session);
+    pool.drain_all(secs(5)).await;
+    server.kill().await;
+    stage.ended(pool).await;
 }

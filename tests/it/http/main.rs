@@ -11,7 +11,16 @@ mod cancels;
 mod credentials;
 mod ends;
 mod matrix;
+#[allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "other test binaries use the rest of what they share"
+)]
+#[path = "../over/mod.rs"]
+mod over;
 mod place;
+mod process;
 mod protocol;
 mod repeats;
 mod sessions;

@@ -13,15 +13,13 @@ use steadfast::{
     retry::{self, Backoff, Jitter},
     timeout,
 };
-use steadfast_tests::probe::{Cut, HttpProbe, serve};
-use tokio::{
-    io,
-    time::{Instant, timeout as within},
-};
+use steadfast_tests::probe::{Cut, HttpProbe};
+use tokio::time::{Instant, timeout as within};
 
 use faults::{Fault, fault, faults};
 
 use crate::{
+    over::Over,
     place::remote,
     support::{Agent, Stage, ms, quick, secs, until},
 };
@@ -39,6 +37,7 @@ const BOUND: Duration = Duration::from_secs(8);
 enum Transport {
     Stdio,
     InProcess,
+    WebSocket,
     /// Answers are JSON.
     Http,
     /// Answers are events.
@@ -69,6 +68,7 @@ async fn every_fault_ends_in_time_and_no_order_runs_twice() {
     let transports = [
         Transport::Stdio,
         Transport::InProcess,
+        Transport::WebSocket,
         Transport::Http,
         Transport::HttpEvents,
         Transport::HttpStateless,
@@ -111,6 +111,7 @@ fn every_transport_has_the_faults_that_all_can_have() {
         faults.iter().map(|fault| fault.name).collect()
     };
     assert_eq!(names(Transport::Stdio), names(Transport::InProcess));
+    assert_eq!(names(Transport::Stdio), names(Transport::WebSocket));
     assert!(names(Transport::Http).is_superset(&names(Transport::Stdio)));
     assert!(names(Transport::HttpEvents).is_superset(&names(Transport::Http)));
 }
@@ -121,7 +122,7 @@ impl Transport {
     const fn is_http(self) -> bool {
         match self {
             Self::Http | Self::HttpEvents | Self::HttpStateless => true,
-            Self::Stdio | Self::InProcess => false,
+            Self::Stdio | Self::InProcess | Self::WebSocket => false,
         }
     }
 }
@@ -143,7 +144,8 @@ impl Bench {
         let url = probe.as_ref().map(HttpProbe::url).unwrap_or_default();
         let config = match transport {
             Transport::Stdio => stage.server(&knobs),
-            Transport::InProcess => in_process(&stage),
+            Transport::InProcess => Over::InProcess.server(&stage, &knobs).await,
+            Transport::WebSocket => Over::WebSocket.server(&stage, &knobs).await,
             Transport::Http | Transport::HttpEvents => remote(&url, json!({})),
             Transport::HttpStateless => remote(&url, json!({"protocolVersion": "2026-07-28"})),
         };
@@ -181,6 +183,11 @@ impl Bench {
             let gone = ServerConfig::in_process("gone", async |connection| drop(connection));
             let gone = gone.trust(true).build().expect("a good configuration");
             return self.run(&fault, tool, &lease(&gone), None).await;
+        }
+        if self.transport == Transport::WebSocket {
+            let nobody = ServerConfig::websocket("nobody", "ws://127.0.0.1:1/");
+            let nobody = nobody.trust(true).build().expect("a good configuration");
+            return self.run(&fault, tool, &lease(&nobody), None).await;
         }
         let missing = json!({"command": "/no/such/program"});
         let missing = self.stage.server_with(&json!({}), missing);
@@ -263,16 +270,4 @@ fn stack() -> steadfast::stack::ToolStack {
         .with_retry(retry)
         .with_timeout(limits)
         .without_breaker()
-}
-
-fn in_process(stage: &Stage) -> ServerConfig {
-    let knobs = stage.knobs(&json!({}));
-    let config = ServerConfig::in_process("probe", move |connection| {
-        let knobs = knobs.clone();
-        async move {
-            let (input, output) = io::split(connection);
-            serve(knobs, input, output).await.expect("it can start");
-        }
-    });
-    config.trust(true).build().expect("a good configuration")
 }
