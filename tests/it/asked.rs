@@ -1,49 +1,9 @@
 //! Servers that ask back.
 
-use std::sync::{Arc, Mutex};
-
-use futures::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
-use steadfast::{
-    pool::{AskHandler, Asking, Offers, Root, Unanswered},
-    rmcp::model::{
-        CallToolResult, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData,
-    },
-};
+use steadfast::pool::{Root, Unanswered};
 
-use crate::support::{Agent, Stage, pool_settings, quick, text};
-
-/// Says who was asked what, and accepts.
-#[derive(Clone, Default)]
-struct User(Arc<Mutex<Vec<(Asking, String)>>>);
-
-// === impl User ===
-
-impl User {
-    fn asked(&self) -> Vec<(Asking, String)> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl AskHandler for User {
-    fn offers(&self) -> Offers {
-        Offers::none().with_forms()
-    }
-
-    fn elicit<'a>(
-        &'a self,
-        asking: Asking,
-        question: ElicitRequestParams,
-    ) -> BoxFuture<'a, Result<ElicitResult, ErrorData>> {
-        let ElicitRequestParams::FormElicitationParams { message, .. } = question else {
-            panic!("only forms are offered");
-        };
-        let by = format!("{}'s", asking.session);
-        self.0.lock().unwrap().push((asking, message));
-        let result = ElicitResult::new(ElicitationAction::Accept);
-        async move { Ok(result.with_content(json!({"by": by}))) }.boxed()
-    }
-}
+use crate::support::{Agent, Stage, User, form, pool_settings, quick, text, told};
 
 #[tokio::test]
 async fn k08_a_shared_server_that_asks_back_is_refused_at_once_stdio() {
@@ -168,20 +128,6 @@ async fn a_question_in_an_answer_that_nobody_answers_ends_the_call_stdio() {
     assert!(failure.may_have_run(), "it was begun");
     assert_eq!(stage.received("tools/call"), 1);
     stage.end(pool).await;
-}
-
-/// A member of the probe's own account of a call.
-fn told(answer: &CallToolResult, what: &str) -> Value {
-    let account = answer.structured_content.as_ref();
-    account
-        .and_then(|account| account.get(what))
-        .cloned()
-        .unwrap_or_default()
-}
-
-fn form(message: &str) -> Value {
-    json!({"method": "elicitation/create", "params": {
-        "message": message, "requestedSchema": {"type": "object", "properties": {}}}})
 }
 
 fn prompt() -> Value {

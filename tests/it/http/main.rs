@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed; the lint's own exception does not reach helpers"
 )]
 
+mod asked;
 mod bodies;
 mod cancels;
 mod credentials;
@@ -33,4 +34,5 @@ mod starts;
 )]
 #[path = "../support/mod.rs"]
 mod support;
+mod tasks;
 mod unreachable;

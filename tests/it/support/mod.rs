@@ -4,11 +4,13 @@ mod agent;
 mod processes;
 mod spy;
 mod stage;
+mod user;
 
 pub(crate) use agent::{Agent, Outcome, object, quick, text};
 pub(crate) use processes::{gone, kill_unseen, signal, until, wait_unseen};
 pub(crate) use spy::Spy;
 pub(crate) use stage::{Stage, pool_settings};
+pub(crate) use user::{User, form, told};
 
 use std::time::Duration;
 
