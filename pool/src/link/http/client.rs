@@ -16,11 +16,11 @@ pub(super) fn build(url: &Url, settings: &Shared) -> reqwest::Result<Client> {
     let mut builder = ClientBuilder::new().pool_idle_timeout(IDLE);
     if is_this_machine(url) {
         builder = builder.no_proxy();
-    }
-    if url.scheme() == "http" {
-        // Redirects to elsewhere are not followed, so there is nothing to encrypt; reading
-        // the system's certificates takes a while.
-        builder = builder.tls_certs_only([]);
+        if url.scheme() == "http" {
+            // Neither a proxy nor a redirect leads to elsewhere, so there is nothing to
+            // encrypt, and reading the system's certificates takes a while.
+            builder = builder.tls_certs_only([]);
+        }
     }
     if let Some(customize) = &settings.customize {
         builder = customize(builder);

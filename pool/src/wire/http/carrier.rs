@@ -64,12 +64,16 @@ impl Carrier {
         within: Option<&RequestId>,
         session: Option<&HeaderValue>,
     ) {
-        let Some(message) = self.wire.take(bytes, within) else {
+        // Room first: an answer that was taken is handed on, even if whoever reads this
+        // stream is given up meanwhile. An error means that `rmcp` is gone, and everybody
+        // who waited with it.
+        let Ok(room) = self.inbox.reserve().await else {
             return;
         };
-        self.learn(&message, session);
-        // An error means that `rmcp` is gone, and everybody who waited with it.
-        let _ = self.inbox.send(message).await;
+        if let Some(message) = self.wire.take(bytes, within) {
+            self.learn(&message, session);
+            room.send(message);
+        }
     }
 
     fn learn(&self, message: &Rx, id: Option<&HeaderValue>) {
