@@ -1,8 +1,11 @@
 //! A connection that works.
 
-use serde_json::json;
+use std::time::Duration;
 
-use crate::support::{Reply, Server, acquired, call, config, pool, soon, text};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::support::{Reply, Server, Step, acquired, call, config, pool, soon, text};
 
 #[tokio::test]
 async fn calls_are_answered_and_the_session_is_ended() {
@@ -13,7 +16,7 @@ async fn calls_are_answered_and_the_session_is_ended() {
     let result = call(&lease, "w").await.unwrap();
 
     assert_eq!(text(&result), "done");
-    soon(pool.drain_all(std::time::Duration::from_secs(3))).await;
+    soon(pool.drain_all(Duration::from_secs(3))).await;
     let kinds = server.kinds();
     let posts: Vec<_> = kinds.iter().filter(|kind| *kind != "GET").collect();
     assert_eq!(
@@ -67,6 +70,7 @@ async fn answer_may_be_an_event_of_a_stream() {
                 .chunk(": a comment\n\n")
                 .event(&log)
                 .event(&answer)
+                .then(Step::Wait(Duration::from_millis(50)))
                 .end(),
         )
     })
@@ -76,6 +80,8 @@ async fn answer_may_be_an_event_of_a_stream() {
 
     for _ in 0..3 {
         assert_eq!(text(&call(&lease, "w").await.unwrap()), "streamed");
+        // The answer is there before the end of its stream.
+        sleep(Duration::from_millis(150)).await;
     }
 
     // Read to its end, a stream leaves its connection for the next request.

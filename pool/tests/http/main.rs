@@ -14,3 +14,4 @@ mod outcomes;
 mod sessions;
 mod streams;
 mod support;
+mod versions;

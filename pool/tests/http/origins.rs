@@ -1,11 +1,20 @@
 //! Where requests go, and what goes with them.
 
-use std::time::Duration;
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use steadfast_classify::Class;
-use steadfast_pool::{HttpRefused, ServerConfig};
+use steadfast_pool::{HttpConnect, HttpRefused, ServerConfig};
 
-use crate::support::{Reply, Server, acquired, call, config, pool, soon, text};
+use crate::support::{Reply, Server, Step, acquired, call, config, pool, pool_with, soon, text};
 
 fn redirect(status: u16, to: &str) -> Reply {
     Reply::status(status, &[("location", to)], "elsewhere")
@@ -76,27 +85,53 @@ async fn k05_other_redirects_are_errors_and_loops_are_bounded_http() {
     }
 }
 
+/// Finds its server until that has redirected a call.
+struct Resolver(Arc<AtomicBool>, u16);
+
+impl Resolve for Resolver {
+    fn resolve(&self, _: Name) -> Resolving {
+        let (gone, port) = (self.0.load(Ordering::SeqCst), self.1);
+        Box::pin(async move {
+            if gone {
+                return Err(io::Error::other("it is gone").into());
+            }
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            Ok(Box::new(std::iter::once(address)) as Addrs)
+        })
+    }
+}
+
 #[tokio::test]
-async fn redirect_whose_server_then_goes_away_ran_nothing() {
-    // The second request of the call meets no server at all.
-    let server = Server::start(|seen| {
-        seen.tool()
-            .map(|_| redirect(307, "/mcp").then(crate::support::Step::Close))
+async fn redirect_to_where_nobody_is_any_more_ran_nothing() {
+    // Each connection is used once, so that the second request needs another.
+    let gone = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&gone);
+    let server = Server::start(move |seen| {
+        if seen.verb == "GET" {
+            return Some(Reply::status(405, &[], "").then(Step::Close));
+        }
+        seen.tool()?;
+        switch.store(true, Ordering::SeqCst);
+        Some(redirect(307, "/mcp").then(Step::Close))
     })
     .await;
     let port = server.port();
-    let pool = pool();
-    let lease = acquired(&pool, &config(&server)).await;
-    let ending = async {
-        server.until("tools/call", 1).await;
-        drop(server);
-    };
+    let http = HttpConnect::new().with_client(move |client| {
+        let client = client.pool_max_idle_per_host(0);
+        client
+            .dns_resolver(Resolver(Arc::clone(&gone), port))
+            .no_proxy()
+    });
+    let pool = pool_with(http);
+    let config = ServerConfig::http("s", format!("http://some.example:{port}/mcp"));
+    let lease = acquired(&pool, &config.build().unwrap()).await;
 
-    let (result, ()) = tokio::join!(call(&lease, "w"), ending);
+    let failure = call(&lease, "w").await.unwrap_err();
 
-    // Either all hops were used up before the end, or the last one was never begun.
-    let failure = result.unwrap_err();
-    assert!(!failure.may_have_run(), "port {port}: {failure}");
+    // The first server refused it, and the second was never sent it.
+    assert_eq!(failure.class(), Class::NotSent, "{failure}");
+    assert!(failure.to_string().contains("it is gone"), "{failure}");
+    assert_eq!(server.count("tools/call"), 1);
 }
 
 #[tokio::test]

@@ -9,7 +9,6 @@ use std::{
 };
 
 use futures::future::join_all;
-use rmcp::model::ProtocolVersion;
 use serde_json::json;
 use steadfast_classify::{Class, Phase};
 use steadfast_pool::{HttpRefused, NotYet, ServerConfig};
@@ -342,77 +341,6 @@ async fn wrong_address_is_permanent_and_says_what_came() {
             failure.to_string().contains(&status.to_string()),
             "{failure}"
         );
-    }
-}
-
-#[tokio::test]
-async fn p01_versions_are_agreed_on_http() {
-    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let server = Server::speaking(version, |_| None).await;
-        let pool = pool();
-        let lease = acquired(&pool, &config(&server)).await;
-        call(&lease, "w").await.unwrap();
-
-        let asked = &server.of("initialize")[0].body["params"]["protocolVersion"];
-        assert_eq!(asked, "2025-11-25");
-        let called = &server.of("tools/call")[0];
-        assert_eq!(called.header("mcp-protocol-version"), Some(version));
-    }
-}
-
-#[tokio::test]
-async fn server_that_knows_no_handshake_is_found_out() {
-    type Refuse = fn(&Seen) -> Reply;
-    let refusals: [Refuse; 4] = [
-        |_| Reply::status(400, &[], ""),
-        |_| Reply::status(404, &[], ""),
-        |seen| rpc_error(seen, 200, -32601),
-        |seen| rpc_error(seen, 400, -32022),
-    ];
-    for refuse in refusals {
-        let server = Server::speaking("2026-07-28", move |seen| {
-            (seen.kind() == "initialize").then(|| refuse(seen))
-        })
-        .await;
-        let pool = pool();
-        let lease = acquired(&pool, &config(&server)).await;
-
-        assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
-        assert_eq!(server.count("initialize"), 1);
-        assert_eq!(server.count("server/discover"), 1);
-    }
-}
-
-fn rpc_error(seen: &Seen, status: u16, code: i32) -> Reply {
-    let error = json!({"jsonrpc": "2.0", "id": seen.body["id"],
-        "error": {"code": code, "message": "no", "data": {"supported": ["2026-07-28"]}}});
-    let json = ("content-type", "application/json");
-    Reply::status(status, &[json], &error.to_string())
-}
-
-#[tokio::test]
-async fn requests_without_a_handshake_say_what_they_are() {
-    let server = Server::speaking("2026-07-28", |_| None).await;
-    let pool = pool();
-    let config = ServerConfig::http("s", server.url())
-        .protocol_version(ProtocolVersion::V_2026_07_28)
-        .build()
-        .unwrap();
-    let lease = acquired(&pool, &config).await;
-    call(&lease, "w").await.unwrap();
-    soon(pool.drain_all(Duration::from_secs(3))).await;
-
-    let kinds = server.kinds();
-    let mut known = kinds.clone();
-    known.retain(|kind| kind != "subscriptions/listen");
-    assert_eq!(known, ["server/discover", "tools/list", "tools/call"]);
-    for seen in server.seen() {
-        let kind = seen.kind();
-        assert_eq!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
-        assert_eq!(seen.header("mcp-method"), Some(kind.as_str()));
-        let name = (kind == "tools/call").then_some("w");
-        assert_eq!(seen.header("mcp-name"), name);
-        assert_eq!(seen.header("mcp-session-id"), None);
     }
 }
 

@@ -47,7 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub trait Authorize: fmt::Debug + Send + Sync + 'static {
     /// The token to send to `server`; `None` to send none. After a 401, `rejected` says
     /// what was refused; then `None` means that there is no newer one, and the 401 is what
-    /// the call ends with.
+    /// the call ends with. What the configuration says about logging in is in
+    /// [`ServerConfig::oauth`] and beside it.
     ///
     /// It runs to its end even if the calls that wait for it are given up, so that a token
     /// that can be renewed only once is not lost; at most 30 s.
