@@ -37,6 +37,13 @@
 //! It speaks MCP through [`rmcp`], over a wire of its own: what is queued, sent and
 //! answered is known for each request.
 //!
+//! # Features
+//!
+//! Programs and servers in this program can always be reached; `http` adds streamable HTTP
+//! (`HttpConnect`), `websocket` WebSockets, and `metrics` the numbers below.
+//!
+//! # Runtimes
+//!
 //! A connection is a task in the runtime of whoever asked for it first, and ends with that
 //! runtime: a program with several keeps its pool in the one that lives longest.
 //!
@@ -115,6 +122,10 @@ pub use link::{
 pub use link::{WebSocketConnect, WebSocketFailed};
 pub use pool::{Pool, Restart};
 pub use progress::{Progress, ProgressStream};
+/// The HTTP client, whose types [`HttpConnect::with_client`] names.
+#[cfg(feature = "http")]
+#[doc(no_inline)]
+pub use reqwest;
 pub use session::Session;
 pub use settings::{InvalidPoolSettings, Keepalive, PoolSettings};
 pub use slots::{SlotMode, SlotsFull, SlotsView};

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use rmcp::model::ProtocolVersion;
 use secrecy::ExposeSecret;
 use steadfast_pool::{ConfigFile, Endpoint, Family, Program, Remote, ServerConfig};
 
@@ -34,7 +35,7 @@ fn a_remote_server_keeps_its_headers_and_oauth() {
                       "audiences": ["x"], "authorizationUrl": "https://a", "tokenUrl": "https://t",
                       "redirectUri": "https://r", "tokenParamName": "p", "registrationUrl": "https://g"},
             "authProviderType": "google_credentials", "targetAudience": "ta",
-            "targetServiceAccount": "sa"}"#,
+            "targetServiceAccount": "sa", "protocolVersion": "2025-06-18"}"#,
     );
 
     let remote = remote(&server);
@@ -57,6 +58,8 @@ fn a_remote_server_keeps_its_headers_and_oauth() {
     assert_eq!(server.auth_provider_type(), Some("google_credentials"));
     assert_eq!(server.target_audience(), Some("ta"));
     assert_eq!(server.target_service_account(), Some("sa"));
+    let version = server.protocol_version().map(ProtocolVersion::as_str);
+    assert_eq!(version, Some("2025-06-18"));
 }
 
 #[test]

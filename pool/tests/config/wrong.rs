@@ -263,6 +263,12 @@ pub(crate) const WRONG: &[(&str, &str, &str, &str)] = &[
         "unknown",
         "off, send, deduplicated",
     ),
+    (
+        r#"{"command": "c", "protocolVersion": "2025-06-19"}"#,
+        "protocolVersion",
+        "unknown",
+        "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28",
+    ),
 ];
 
 const PLACES: &str = "one of command, url, httpUrl and tcp";

@@ -100,7 +100,7 @@ fn race_w88_every_oauth_field_splits() {
 const STDIO: &str =
     r#"{"command": "c", "args": ["a", "b"], "env": {"A": "1"}, "cwd": "/w", "timeout": 9}"#;
 const HTTP: &str = r#"{"url": "http://h/a", "headers": {"X": "1"}, "authProviderType": "p",
-    "targetAudience": "a", "targetServiceAccount": "s"}"#;
+    "targetAudience": "a", "targetServiceAccount": "s", "protocolVersion": "2025-11-25"}"#;
 
 /// A server, and one small change to it.
 const CHANGES: &[(&str, &str, &str)] = &[
@@ -126,6 +126,8 @@ const CHANGES: &[(&str, &str, &str)] = &[
         r#""authProviderType": "p""#,
         r#""authProviderType": "q""#,
     ),
+    (HTTP, "2025-11-25", "2025-06-18"),
+    (HTTP, r#", "protocolVersion": "2025-11-25""#, ""),
     (HTTP, r#""targetAudience": "a""#, r#""targetAudience": "b""#),
     (
         HTTP,
