@@ -32,7 +32,9 @@ pub struct Settings {
     /// Whether progress starts the read limit anew.
     ///
     /// Default: yes. A call that shows that it is alive is not a call that hangs, and
-    /// cutting it off wastes the work and leaves its outcome unknown.
+    /// cutting it off wastes the work and leaves its outcome unknown. Without it the read
+    /// limit runs from the first byte sent, whatever happens: also while somebody on our
+    /// side answers a question of the server's, and while it works on a task.
     pub reset_on_progress: bool,
 }
 

@@ -10,7 +10,6 @@ mod losses;
 mod machine;
 mod making;
 mod names;
-mod owed;
 mod owner;
 mod pace;
 mod phase;
@@ -19,6 +18,7 @@ mod report;
 mod restart;
 mod state;
 mod station;
+mod tasks;
 
 pub(crate) use checkout::{Checkout, Use};
 pub(crate) use linger::Lingering;

@@ -120,6 +120,11 @@ impl Station {
             let within = state.close_by.map(|by| by.saturating_duration_since(now));
             (reason(state.machine.phase()), within)
         });
+        match reason {
+            // It was lost, or makes room for another: tasks live on.
+            DetachReason::Failed | DetachReason::Restart => {}
+            _ => self.leave_all_tasks(),
+        }
         observe::detached(self.events(), entry, reason);
         within.unwrap_or(Duration::MAX)
     }

@@ -8,7 +8,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     machine::{Machine, Rules},
-    owed::Owed,
+    tasks::Tasks,
 };
 use crate::{Closed, Flaw, Link, view::Catalog};
 
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) machine: Machine,
     /// Kept until it is proven gone, so that it can be killed.
     pub(super) connection: Option<Connection>,
-    pub(super) owed: Owed,
+    pub(super) tasks: Tasks,
     pub(super) catalog: Arc<Catalog>,
     /// Whether the server said that the list is another one, and it is not here yet.
     pub(super) outdated: bool,
@@ -88,7 +88,7 @@ impl State {
         Self {
             machine: Machine::new(rules, now),
             connection: None,
-            owed: Owed::default(),
+            tasks: Tasks::default(),
             catalog: Arc::default(),
             outdated: false,
             missing: BTreeSet::new(),

@@ -41,9 +41,10 @@ struct Following<'a> {
 }
 
 /// Tells the server that nobody waits for a task any more, unless it has ended.
-struct Leave<'a> {
+struct Waiting<'a> {
     station: &'a Station,
-    task: Option<&'a str>,
+    task: &'a str,
+    ended: bool,
 }
 
 // === impl Lease ===
@@ -64,10 +65,7 @@ impl Lease {
         let station = self.seat.station();
         let owner = call.ties().and_then(|ties| ties.owner.as_ref());
         let _routed = owner.map(|owner| station.host().route(task_id, owner));
-        let mut leave = Leave {
-            station,
-            task: Some(task_id),
-        };
+        let mut waiting = Waiting::new(station, task_id);
         let mut following = Following {
             lease: self,
             call,
@@ -79,7 +77,7 @@ impl Lease {
         };
         let result = match following.until_over().await {
             Over::Ended(result) => {
-                leave.task = None;
+                waiting.ended = true;
                 result
             }
             Over::GivenUp(failure) => Err(failure),
@@ -223,12 +221,21 @@ impl Following<'_> {
     }
 }
 
-// === impl Leave ===
+// === impl Waiting ===
 
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        if let Some(task) = self.task {
-            self.station.cancel_task(task);
+impl<'a> Waiting<'a> {
+    fn new(station: &'a Station, task: &'a str) -> Self {
+        station.follow_task(task);
+        Self {
+            station,
+            task,
+            ended: false,
         }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.station.leave_task(self.task, self.ended);
     }
 }

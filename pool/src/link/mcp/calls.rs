@@ -10,7 +10,7 @@ use rmcp::service::PeerRequestOptions;
 use steadfast_classify::{Call as _, Class, Failure, Flight};
 
 use super::McpLink;
-use crate::{ToolCall, ask::offering, wire::Trace};
+use crate::{ToolCall, Unanswered, ask::offering, wire::Trace};
 
 /// The `_meta` key of the idempotency key of a logical call.
 const IDEMPOTENCY_META_KEY: &str = "io.github.steadfast/idempotency-key";
@@ -147,8 +147,9 @@ pub(super) fn unexpected(result: &ServerResult, otherwise: &'static str) -> Fail
         ServerResult::CreateTaskResult(_) => {
             answered("the server started a task, which was not asked for")
         }
+        // Only tool calls are made again with an answer.
         ServerResult::InputRequiredResult(_) => {
-            answered("the server asks for input, and nobody here can give it")
+            Failure::new(Class::Answered).with_source(Unanswered::Nobody)
         }
         _ => Failure::new(Class::Unknown).with_source(otherwise),
     }

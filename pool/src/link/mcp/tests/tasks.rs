@@ -301,3 +301,26 @@ async fn a_drain_waits_for_a_task_as_for_any_call() {
     assert_eq!(text(&answer), "built");
     assert!(report.took < millis(4_000), "{report:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_closed_for_good_calls_its_tasks_off() {
+    for how in ["drain", "retire"] {
+        let script = tasks(&Plan::done(json!(10_000), millis(600_000)));
+        let pool = pool(&script);
+        let session = pool.session("s");
+        let lease = session.acquire(&server()).await.expect("it starts");
+        let call = tokio::spawn(lease.clone().oneshot(lease.tool("w")));
+        // Between two questions, of which there is one in 10 s.
+        sleep(millis(11_000)).await;
+
+        match how {
+            "drain" => drop(pool.drain_all(millis(4_000)).await),
+            _ => pool.retire("scripted"),
+        }
+
+        sleep(millis(60_000)).await;
+        let failure = call.await.expect("no panic").expect_err("it was cut off");
+        assert!(failure.may_have_run(), "{how}");
+        assert_eq!(script.received("tasks/cancel").len(), 1, "{how}");
+    }
+}
