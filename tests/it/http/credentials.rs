@@ -66,6 +66,65 @@ async fn k01_each_session_acts_with_its_own_token_http() {
 }
 
 #[tokio::test]
+async fn sessions_share_a_connection_only_where_that_is_wanted_http() {
+    for (fields, connections) in [(json!({}), 3), (json!({"steadfast": {"shared": true}}), 1)] {
+        let place = Place::enter(json!({})).await;
+        let sessions = ["1", "2", "3"].map(|name| place.pool.session(name));
+        let mut leases = Vec::new();
+        for session in &sessions {
+            leases.push(
+                session
+                    .acquire(&place.config(fields.clone()))
+                    .await
+                    .unwrap(),
+            );
+        }
+        assert_eq!(place.probe.received("initialize"), connections, "{fields}");
+        assert_eq!(place.probe.sessions(), connections, "{fields}");
+        drop((leases, sessions));
+        place.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_rotated_token_is_used_from_the_next_acquire_on_http() {
+    let place = Place::enter(json!({})).await;
+    let with = |token: &str| {
+        place.config(json!({"headers": {"Authorization": format!("Bearer {token}")}}))
+    };
+    let old = Agent::new(place.session.acquire(&with("old")).await.unwrap(), quick());
+    let running = old.begin("w", json!({"tag": "running", "delay_ms": 800}));
+    place.stage.executed_soon("running").await;
+
+    let new = Agent::new(place.session.acquire(&with("new")).await.unwrap(), quick());
+    assert!(
+        new.call("w", json!({"tag": "after"}))
+            .await
+            .unwrap()
+            .is_live()
+    );
+
+    assert!(!running.is_finished());
+    assert!(
+        running.await.unwrap().unwrap().is_live(),
+        "it finishes where it began"
+    );
+    let sent = |tag: &str| {
+        let calls = place.requests("tools/call");
+        let call = calls
+            .into_iter()
+            .find(|seen| seen.tag.as_deref() == Some(tag));
+        call.unwrap().header("authorization").unwrap().to_owned()
+    };
+    assert_eq!(
+        (sent("running"), sent("after")),
+        ("Bearer old".into(), "Bearer new".into())
+    );
+    drop((old, new));
+    place.end().await;
+}
+
+#[tokio::test]
 async fn k05_no_token_follows_a_redirect_elsewhere_http() {
     let place = Place::enter(json!({})).await;
     let elsewhere = HttpProbe::start(place.stage.knobs(&json!({})))
