@@ -253,3 +253,27 @@ async fn a_task_is_a_sign_of_life_for_as_long_as_it_is_asked_about_stdio() {
 fn is(event: &Event, method: &str) -> bool {
     event.method.as_deref() == Some(method)
 }
+
+/// Calls have taken all places on the connection; a task is asked about all the same.
+#[tokio::test]
+async fn a_task_is_not_lost_behind_other_calls_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let one = json!({"steadfast": {"max_in_flight": 1}});
+    let config = stage.server_with(&json!({}), one);
+    let lease = session.acquire(&config).await.unwrap();
+    let agent = Agent::new(lease, quick());
+    let work = json!({"work_ms": 300, "interval_ms": 100});
+    let call = json!({"tag": "task", "echo": "built", "task": work});
+    let task = agent.begin("w", call);
+    assert!(until(|| stage.received("tasks/get") > 0).await);
+
+    let slow = agent.begin("w", json!({"tag": "slow", "delay_ms": 2_500}));
+    let answer = task.await.unwrap().unwrap();
+
+    assert_eq!(text(&answer.value), "built");
+    assert!(!slow.is_finished(), "it did not wait for the other call");
+    assert!(slow.await.unwrap().unwrap().is_live());
+    stage.end(pool).await;
+}

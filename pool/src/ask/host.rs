@@ -5,7 +5,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use rmcp::model::{
@@ -14,7 +17,7 @@ use rmcp::model::{
 };
 use rmcp::model::{ListRootsResult, RootsCapabilities, SamplingCapability};
 
-use super::{Offers, Owner, Root, roots::listed};
+use super::{MOST_OPEN, Offers, Owner, Root, roots::listed};
 use crate::seat::Scope;
 
 /// What a connection is to its server: what it announces in its handshake, and who answers
@@ -33,6 +36,8 @@ struct Inner {
     /// The only session that these connections are for.
     sole: Option<Arc<Scope>>,
     running: Mutex<Running>,
+    /// How many questions are open.
+    open: AtomicUsize,
 }
 
 /// The calls that questions may be about.
@@ -43,6 +48,9 @@ struct Running {
     /// By the tasks that they are.
     tasks: HashMap<String, Arc<Owner>>,
 }
+
+/// A question that is open until this is dropped.
+pub(super) struct Open<'a>(&'a AtomicUsize);
 
 /// Questions about a task come to the session of its call until this is dropped.
 #[derive(Debug)]
@@ -65,6 +73,7 @@ impl Host {
             roots,
             sole,
             running: Mutex::default(),
+            open: AtomicUsize::new(0),
         }))
     }
 
@@ -93,6 +102,13 @@ impl Host {
 
     pub(super) fn server(&self) -> &Arc<str> {
         &self.0.server
+    }
+
+    /// One more open question; `None` if there are too many already.
+    pub(super) fn open(&self) -> Option<Open<'_>> {
+        let open = Open(&self.0.open);
+        // Counted first, so that no two take the last place.
+        (open.0.fetch_add(1, Ordering::Relaxed) < MOST_OPEN).then_some(open)
     }
 
     pub(super) fn sole(&self) -> Option<&Arc<Scope>> {
@@ -142,6 +158,14 @@ impl fmt::Debug for Host {
         f.debug_struct("Host")
             .field("shared", &self.0.sole.is_none())
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Open ===
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -12,5 +12,5 @@ pub use host::Host;
 pub(crate) use host::offering;
 pub(crate) use owner::{Owned, Owner};
 pub use question::Unanswered;
-pub(crate) use question::{Question, Reply};
+pub(crate) use question::{MOST_OPEN, Question, Reply};
 pub use roots::Root;

@@ -23,10 +23,16 @@ pub enum Unanswered {
     /// Whoever was asked gave no answer, but this error code.
     #[error("the server asks for input, and got none (code {0})")]
     Refused(i32),
+    /// It asked for more at once than anybody would answer.
+    #[error("the server asks for too much at once")]
+    TooMuch,
     /// It asked again and again.
     #[error("the server asks for input again and again")]
     Endless,
 }
+
+/// How many questions may be open at once on the connections of one key, and in one answer.
+pub(crate) const MOST_OPEN: usize = 64;
 
 /// What a server may ask of a session.
 pub(crate) enum Question {

@@ -38,6 +38,9 @@ impl Host {
         ended: impl Future<Output = ()>,
     ) -> Result<Reply, ErrorData> {
         let route = self.whose(within, task)?;
+        let Some(_open) = self.open() else {
+            return Err(refused("there are too many open questions"));
+        };
         // Whoever is asked takes their time, and that is not the server's.
         let _holds: Vec<_> = route.calls.iter().map(|call| call.flight.hold()).collect();
         let calls = route.calls.iter().map(|call| call.over.cancelled());

@@ -46,9 +46,12 @@ pub(crate) enum Use<'a> {
     Tool(&'a str),
     /// A request that is no call to a tool.
     Other,
-    /// What a call that runs has still to ask: it may do so until its time is up, although
-    /// nobody new is let in.
+    /// The next request of a call that runs. It may be made until the call's time is up,
+    /// although nobody new is let in.
     GoesOn,
+    /// The same for a question about a task. It takes no place: it is soon answered, and a
+    /// task must not be lost because calls have taken all of them.
+    Task,
 }
 
 /// A call that is under way, be it that it waits.
@@ -78,7 +81,10 @@ impl Station {
         let under_way = UnderWay::new(self);
         // First the server, so that nobody waits for a place before they wait for a start.
         self.usable(era, config, flight, what).await?;
-        let place = self.place(flight).await;
+        let place = match what {
+            Use::Task => None,
+            Use::Tool(_) | Use::Other | Use::GoesOn => self.place(flight).await,
+        };
         // The connection only now: the one there was may have ended meanwhile.
         loop {
             if let Some((Connection { link, gone, .. }, counted)) = self.begin_call(era, what)? {
@@ -154,7 +160,7 @@ impl Use<'_> {
     const fn may_use(self, phase: Phase) -> bool {
         match phase {
             Phase::Active { .. } => true,
-            Phase::Leaving { .. } => matches!(self, Use::GoesOn),
+            Phase::Leaving { .. } => matches!(self, Use::GoesOn | Use::Task),
             Phase::Vacant | Phase::Starting | Phase::Closing(_) => false,
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::Lease;
 use crate::{
     Round, ToolCall, Unanswered,
-    ask::{Owner, Question},
+    ask::{MOST_OPEN, Owner, Question},
     entry::Use,
 };
 
@@ -50,7 +50,7 @@ impl Lease {
             }
             let answers = self.answers(questions, call, flight).await?;
             let next = call.in_round(Round::new(answers, asked.request_state), flight);
-            match self.again(&next).await? {
+            match self.again(&next, flight).await? {
                 CallToolResponse::Complete(result) => return Ok(result),
                 CallToolResponse::Task(task) => return self.follow(task, &next, flight).await,
                 CallToolResponse::InputRequired(more) => asked = more,
@@ -64,16 +64,17 @@ impl Lease {
     }
 
     /// One more request of a call that the server has begun.
-    async fn again(&self, call: &ToolCall) -> Result<CallToolResponse, Failure> {
+    async fn again(&self, call: &ToolCall, first: &Flight) -> Result<CallToolResponse, Failure> {
         let flight = Flight::new();
         // Claimed: if it is withdrawn, this one was not sent.
         let _ = flight.queued();
-        let answer = async {
-            let connection = self.checkout(&flight, Use::GoesOn).await?;
-            let sent = flight.clone();
-            connection.call(&flight, |link| link.call(call, sent)).await
+        let connection = {
+            // The server waits for us until then.
+            let _hold = first.hold();
+            self.checkout(&flight, Use::GoesOn).await?
         };
-        answer.await
+        let sent = flight.clone();
+        connection.call(&flight, |link| link.call(call, sent)).await
     }
 
     /// What this session answers to each of these questions.
@@ -83,6 +84,9 @@ impl Lease {
         call: &ToolCall,
         flight: &Flight,
     ) -> Result<InputResponses, Failure> {
+        if questions.len() > MOST_OPEN {
+            return Err(unanswered(Unanswered::TooMuch));
+        }
         // Whoever is asked takes their time, and that is not the server's.
         let _hold = flight.hold();
         let owner = call.ties().and_then(|ties| ties.owner.as_ref());

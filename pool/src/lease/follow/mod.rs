@@ -184,7 +184,7 @@ impl Following<'_> {
         // Claimed: if it is withdrawn, it was not sent.
         let _ = flight.queued();
         let request = async {
-            let connection = self.lease.checkout(&flight, Use::GoesOn).await?;
+            let connection = self.lease.checkout(&flight, Use::Task).await?;
             let sent = flight.clone();
             connection.call(&flight, |link| make(link, sent)).await
         };

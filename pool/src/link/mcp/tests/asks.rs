@@ -275,6 +275,26 @@ async fn a_question_about_no_call_is_answered_too_and_not_waited_for_without_end
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_asks_too_much_is_answered_and_asks_nobody() {
+    let flood: Vec<_> = (0..200).map(|n| form(&n.to_string())).collect();
+    let script = asking(flood, 60_000);
+    let pool = pool(&script);
+    let user = User::new("one").thinking(millis(30_000));
+    let session = pool.session("one").with_handler(user.clone());
+    let lease = session.acquire(&own()).await.expect("it starts");
+
+    call(&lease).await.expect("it is done");
+
+    assert_eq!(user.asked().len(), 64);
+    let mut refused = 0;
+    for n in 0..200 {
+        let answer = told(&script, n).await;
+        refused += usize::from(answer["error"]["code"] == -32600);
+    }
+    assert_eq!(refused, 200 - 64);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_answered_all_the_same() {
     let script = asking(
         vec![
