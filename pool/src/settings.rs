@@ -26,10 +26,12 @@ pub struct PoolSettings {
     /// How long a server that is a program may take to start and list its tools, counted
     /// from its spawn. Default 30 s: a cold `npx` downloads first.
     pub start_timeout_local: Duration,
-    /// The same for a server that is reached over a network. Default 5 s.
+    /// The same for a server that is reached over a network, or lives in this program.
+    /// Default 5 s.
     pub start_timeout_remote: Duration,
-    /// The pauses between attempts to get a lost program or WebSocket back. Default: at
-    /// once, then 5 s three times, then one attempt per 30 s.
+    /// The pauses between attempts to get back what is lost: a program, a WebSocket, or a
+    /// server in this program. Default: at once, then 5 s three times, then one attempt
+    /// per 30 s.
     pub respawn_local: Respawn,
     /// The same for HTTP servers. Default: at once, then 1, 2, 4, 8 and 16 s, then one
     /// attempt per 30 s.

@@ -199,7 +199,7 @@ async fn a_socket_that_is_closed_is_closed_properly_and_in_time_websocket() {
 }
 
 #[tokio::test]
-async fn j01_sessions_share_a_websocket_and_j05_one_that_cancels_leaves_it_to_the_others() {
+async fn j05_a_session_that_cancels_leaves_the_connection_to_the_others_websocket() {
     let stage = Stage::enter().await;
     let pool = stage.pool();
     let (a, b) = (pool.session("a"), pool.session("b"));
@@ -288,7 +288,7 @@ async fn d08_what_comes_behind_an_unread_end_was_not_sent_websocket() {
 }
 
 #[tokio::test]
-async fn b04_a_server_that_stands_still_is_left_to_the_limits_websocket() {
+async fn a_server_that_stands_still_is_left_to_the_limits_websocket() {
     let stage = Stage::enter().await;
     let pool = Pool::new(pool_settings()).unwrap();
     let session = pool.session("a");

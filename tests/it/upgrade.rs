@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use steadfast::{
     Class, Failure, Phase, Pool, ServerConfig,
@@ -98,7 +99,7 @@ async fn a_login_that_is_asked_for_is_told_websocket() {
 }
 
 #[tokio::test]
-async fn h04_an_overloaded_server_is_left_alone_for_as_long_as_it_says_websocket() {
+async fn how_long_to_wait_is_read_from_what_refuses_an_upgrade_websocket() {
     let stage = Stage::enter().await;
     let pool = stage.pool();
     for (status, class) in [(429, Class::Overloaded), (503, Class::NotSent)] {
@@ -116,6 +117,37 @@ async fn h04_an_overloaded_server_is_left_alone_for_as_long_as_it_says_websocket
             assert!(told >= least && told <= secs(60), "{after}: {told:?}");
         }
     }
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn h04_nobody_tries_before_the_time_that_the_server_named_websocket() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let requests = stage.path("requests");
+    let once = json!({"websocket": {
+        "status": 429, "times": 1, "headers": {"Retry-After": "2"}, "requests": requests,
+    }});
+    let probe = listen(&stage, &once);
+    let config = ServerConfig::websocket("probe", probe.url())
+        .build()
+        .unwrap();
+    let sessions: Vec<_> = (0..20).map(|n| pool.session(format!("s{n}"))).collect();
+    let acquire = || join_all(sessions.iter().map(|session| session.acquire(&config)));
+    let tries = || HttpRequests::new(&requests).entries().unwrap().len();
+
+    let begun = Instant::now();
+    for outcome in acquire().await {
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.class(), Class::Overloaded, "{failure}");
+    }
+    assert_eq!(tries(), 1, "one for all");
+    let leases = acquire().await;
+
+    assert!(leases.iter().all(Result::is_ok), "{leases:?}");
+    assert!(begun.elapsed() >= secs(2), "{:?}", begun.elapsed());
+    assert_eq!(tries(), 2, "and then one more");
+    drop(leases);
     stage.end(pool).await;
 }
 
@@ -261,11 +293,6 @@ async fn a_configuration_of_no_use_says_why_and_shows_no_secret_websocket() {
         (
             ServerConfig::websocket("s", "ws://127.0.0.1:99999/hunter2"),
             "the address is not valid",
-        ),
-        (
-            ServerConfig::websocket("s", "ws://127.0.0.1:1/")
-                .header("Sec-WebSocket-Protocol", "hunter2"),
-            "belongs to the transport",
         ),
     ] {
         let failure = session.acquire(&config.build().unwrap()).await.unwrap_err();

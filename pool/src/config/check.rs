@@ -107,7 +107,9 @@ pub(crate) fn headers(
 
 /// Whether the transport sets this header itself, or the protocol by what a call says.
 fn is_own(name: &str) -> bool {
-    OWN_HEADERS.contains(&name) || name.starts_with("mcp-param-")
+    OWN_HEADERS.contains(&name)
+        || name.starts_with("mcp-param-")
+        || name.starts_with("sec-websocket-")
 }
 
 /// RFC 9110, section 5.6.2.

@@ -3,7 +3,12 @@
 use std::num::NonZeroU32;
 
 use serde_json::json;
-use steadfast::{Class, Phase, pool::Status, retry, timeout};
+use steadfast::{
+    Class, Phase,
+    pool::Status,
+    retry::{self, Backoff, Jitter},
+    timeout,
+};
 use tokio::time::sleep;
 
 use super::Over;
@@ -64,13 +69,23 @@ pub(crate) async fn d02_what_is_harmless_is_repeated_on_a_new_connection(over: O
     let pool = stage.pool();
     let session = pool.session("a");
     let config = over.server(&stage, &json!({})).await;
-    let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
+    let two = retry::Settings::new()
+        .with_backoff(Backoff::new(ms(20), ms(100), Jitter::Additive(0.2)).unwrap())
+        .with_max_retries(2);
+    let stack = quick().with_retry(two).without_breaker();
+    let agent = Agent::new(session.acquire(&config).await.unwrap(), stack);
 
     for tool in ["r", "i"] {
         let once = json!({"tag": tool, "exit_after": 1, "times": 1});
         let answer = agent.call(tool, once).await.unwrap();
         assert!(answer.is_live(), "{tool}");
         assert_eq!(stage.executed(tool), 2, "{tool}");
+
+        let tag = format!("{tool} always");
+        let always = json!({"tag": tag, "exit_after": 1});
+        let failure = agent.call(tool, always).await.unwrap_err();
+        assert_eq!(failure.class(), Class::Unknown, "{tool}: {failure}");
+        assert_eq!((failure.attempts(), stage.executed(&tag)), (3, 3), "{tool}");
     }
     stage.end(pool).await;
 }

@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
+use socket2::{SockRef, TcpKeepalive};
 use steadfast_classify::Failure;
 use tokio::{
     net::{self, TcpStream},
@@ -15,15 +16,28 @@ use super::failure::unreachable;
 /// section 5).
 const HEAD_START: Duration = Duration::from_millis(250);
 
+/// How long a connection may be quiet before the system asks whether the other end lives.
+const QUIET: Duration = Duration::from_secs(15);
+
 /// Connects to the first address of `host` that answers.
 pub(super) async fn dial(host: &str, port: u16) -> Result<TcpStream, Failure> {
     let connected = async {
         let stream = first(alternating(net::lookup_host((host, port)).await?.collect())).await?;
         // Each message is written at once, and waited for.
         stream.set_nodelay(true)?;
+        // A server that is gone without a word is noticed while nobody calls it.
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive())?;
         Ok(stream)
     };
     connected.await.map_err(unreachable)
+}
+
+/// As `reqwest` has it: three questions without an answer end a connection.
+const fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(QUIET)
+        .with_interval(QUIET)
+        .with_retries(3)
 }
 
 /// Tries one after the other, each with a head start.

@@ -42,8 +42,6 @@ enum Invalid {
     NoHost,
     #[error("the header {0:?} is not valid")]
     Header(String),
-    #[error("the header {0:?} belongs to the transport")]
-    Own(String),
     #[error("the address holds a login, and the headers have an `authorization` too")]
     TwoLogins,
 }
@@ -110,9 +108,6 @@ fn headers(remote: &Remote) -> Result<HeaderMap, Invalid> {
     for (name, value) in &remote.headers {
         let invalid = || Invalid::Header(name.clone());
         let parsed = HeaderName::try_from(name).map_err(|_| invalid())?;
-        if parsed.as_str().starts_with("sec-websocket-") {
-            return Err(Invalid::Own(name.clone()));
-        }
         let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| invalid())?;
         value.set_sensitive(true);
         headers.insert(parsed, value);
