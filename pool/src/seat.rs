@@ -29,7 +29,7 @@ pub(crate) struct Scope {
     id: Arc<str>,
     closed: CancellationToken,
     /// Who answers what servers ask of it.
-    handler: OnceLock<Arc<dyn AskHandler>>,
+    handler: OnceLock<Mutex<Option<Arc<dyn AskHandler>>>>,
     /// `None` once it is closed.
     seats: Mutex<Option<HashMap<u64, Weak<Seat>>>>,
 }
@@ -72,11 +72,15 @@ impl Scope {
 
     /// Says who answers what servers ask of it. The first word counts.
     pub(crate) fn set_handler(&self, handler: Arc<dyn AskHandler>) {
-        let _ = self.handler.set(handler);
+        let _ = self.handler.set(Mutex::new(Some(handler)));
     }
 
-    pub(crate) fn handler(&self) -> Option<&Arc<dyn AskHandler>> {
-        self.handler.get()
+    pub(crate) fn handler(&self) -> Option<Arc<dyn AskHandler>> {
+        let handler = self.handler.get()?;
+        handler
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -118,6 +122,12 @@ impl Scope {
     pub(crate) fn close(&self) {
         let seats = self.seats().take();
         self.closed.cancel();
+        // It may hold a lease of this very session.
+        let handler = self.handler.get().and_then(|handler| {
+            let mut handler = handler.lock().unwrap_or_else(PoisonError::into_inner);
+            handler.take()
+        });
+        drop(handler);
         for seat in seats.into_iter().flatten() {
             if let Some(seat) = seat.1.upgrade() {
                 seat.release();

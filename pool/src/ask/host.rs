@@ -57,6 +57,7 @@ pub(super) struct Open<'a>(&'a AtomicUsize);
 pub(crate) struct Routed<'a> {
     host: &'a Host,
     task: &'a str,
+    owner: Arc<Owner>,
 }
 
 // === impl Host ===
@@ -136,8 +137,15 @@ impl Host {
     /// Sends questions about a task to the session of the call that it is.
     pub(crate) fn route<'a>(&'a self, task: &'a str, owner: &Arc<Owner>) -> Routed<'a> {
         let tasks = &mut self.running().tasks;
-        tasks.insert(task.to_owned(), Arc::clone(owner));
-        Routed { host: self, task }
+        // The first call that a task is stays it, whatever its server says later.
+        tasks
+            .entry(task.to_owned())
+            .or_insert_with(|| Arc::clone(owner));
+        Routed {
+            host: self,
+            task,
+            owner: Arc::clone(owner),
+        }
     }
 
     /// The call that a task is.
@@ -173,7 +181,11 @@ impl Drop for Open<'_> {
 
 impl Drop for Routed<'_> {
     fn drop(&mut self) {
-        self.host.running().tasks.remove(self.task);
+        let tasks = &mut self.host.running().tasks;
+        let own = tasks.get(self.task);
+        if own.is_some_and(|own| Arc::ptr_eq(own, &self.owner)) {
+            tasks.remove(self.task);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Owner {
         tool: &Arc<str>,
         flight: &Flight,
     ) -> Option<Arc<Self>> {
-        let handler = Arc::clone(scope.handler()?);
+        let handler = scope.handler()?;
         Some(Arc::new(Self {
             asking: Asking {
                 session: Arc::clone(scope.id()),

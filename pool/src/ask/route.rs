@@ -90,7 +90,7 @@ impl Host {
                 tool,
             },
             scope: Arc::clone(scope),
-            handler: Arc::clone(handler),
+            handler,
             calls,
         })
     }

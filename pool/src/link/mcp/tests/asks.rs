@@ -294,6 +294,24 @@ async fn a_server_that_asks_too_much_is_answered_and_asks_nobody() {
     assert_eq!(refused, 200 - 64);
 }
 
+/// A handler may hold what belongs to its session, without keeping it for ever.
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_let_go_with_its_session() {
+    let script = asking(Vec::new(), 50);
+    let pool = pool(&script);
+    let user = User::new("one");
+    let session = pool.session("one").with_handler(user.clone());
+    let lease = session.acquire(&own()).await.expect("it starts");
+    call(&lease).await.expect("it is done");
+    assert!(user.is_held());
+
+    session.close();
+    sleep(millis(10)).await;
+
+    assert!(!user.is_held());
+    drop(lease);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_answered_all_the_same() {
     let script = asking(

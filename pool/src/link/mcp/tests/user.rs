@@ -67,6 +67,11 @@ impl User {
         self.asked.lock().expect("no test panics under it").clone()
     }
 
+    /// Whether anybody else holds this user.
+    pub(super) fn is_held(&self) -> bool {
+        Arc::strong_count(&self.asked) > 1
+    }
+
     pub(super) fn is_thinking(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
     }
