@@ -108,8 +108,10 @@ impl Driver {
                 self.carrier.ready.notify_one();
             }
             Some(ClientNotification::CancelledNotification(_)) => {
-                let begun = self.cancels.next();
-                self.spawn_notice(message, Some(begun));
+                // Where notices queue up, waiting for this one would only hold up requests.
+                let prompt = self.notices.len() < NOTICES;
+                let begun = prompt.then(|| self.cancels.next());
+                self.spawn_notice(message, begun);
             }
             _ => self.spawn_notice(message, None),
         }
