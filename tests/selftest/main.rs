@@ -14,4 +14,5 @@ mod logs;
 #[cfg(unix)]
 mod process;
 mod progress;
+mod websocket;
 mod wire;

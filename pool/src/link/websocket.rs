@@ -47,6 +47,10 @@ use upgrade::Upgrade;
 ///
 /// Whatever breaks the protocol (text that is not UTF-8, a message that is too long) ends
 /// the connection, and with it the calls that run on it; the next call goes to a new one.
+///
+/// Nothing of a message or a header is logged here; but `tungstenite`, which makes the
+/// frames, logs both at the level `trace` of the crate `log`, under its own name. Leave that
+/// off where logs are kept.
 #[derive(Clone, Debug)]
 pub struct WebSocketConnect(Arc<Shared>);
 
