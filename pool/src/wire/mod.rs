@@ -32,6 +32,7 @@ mod reader;
 mod refused;
 mod step;
 mod support;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -55,8 +56,6 @@ use support::TaskOnly;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Notify, mpsc, watch},
-    task::{AbortHandle, JoinHandle},
-    time,
 };
 
 pub(crate) use changes::List;
@@ -68,6 +67,7 @@ pub(crate) use login::Login;
 pub use refused::HttpRefused;
 #[cfg(feature = "websocket")]
 pub(crate) use refused::Refusal;
+pub(crate) use tasks::WireTasks;
 pub(crate) use trace::Trace;
 pub(crate) use traffic::Traffic;
 pub(crate) use transport::{WireClosed, WireTransport};
@@ -91,15 +91,6 @@ pub(crate) struct Wire {
     superseded: watch::Sender<Option<&'static str>>,
     changes: Changes,
     task_only: TaskOnly,
-}
-
-/// The two tasks of a wire; dropping it ends them, and with them the connection.
-#[derive(Debug)]
-pub(crate) struct WireTasks {
-    wire: Arc<Wire>,
-    reader: AbortHandle,
-    writer: JoinHandle<()>,
-    flush: Duration,
 }
 
 /// Why a wire carries nothing any more.
@@ -289,45 +280,5 @@ impl Wire {
 
     fn exchange(&self) -> MutexGuard<'_, Exchange> {
         self.exchange.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl WireTasks ===
-
-impl WireTasks {
-    /// `writer` ends once the wire is closed and its outbox is empty; it gets `flush` for
-    /// that.
-    fn new(
-        wire: &Arc<Wire>,
-        reader: &JoinHandle<()>,
-        writer: JoinHandle<()>,
-        flush: Duration,
-    ) -> Self {
-        Self {
-            wire: Arc::clone(wire),
-            reader: reader.abort_handle(),
-            writer,
-            flush,
-        }
-    }
-
-    /// Closes the server's input, after what is queued, and at the latest after a bound.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped early, it closes at once.
-    pub(crate) async fn close_input(&mut self) {
-        self.wire.end(Ended::Closed);
-        // A stuck pipe takes nothing more, however long one waits.
-        let _ = time::timeout(self.flush, &mut self.writer).await;
-        self.writer.abort();
-    }
-}
-
-impl Drop for WireTasks {
-    fn drop(&mut self) {
-        self.wire.end(Ended::Closed);
-        self.writer.abort();
-        self.reader.abort();
     }
 }
