@@ -141,12 +141,14 @@ impl<R: Call + Clone> Attempts<R> {
 }
 
 /// The verdict of the settings, and then of the budget: asked last, only an attempt that
-/// would be made is paid for.
+/// would be made is paid for. One that only lost its session is free: nothing was worked on,
+/// and all calls of a session lose it at once.
 fn verdict<B>(seen: &Attempted<'_>, layer: &RetryLayer<B>) -> Verdict
 where
     B: Budget + ?Sized,
 {
     match judge(seen, &layer.settings, || layer.random.unit()) {
+        Verdict::Retry(wait) if seen.lost_its_session() => Verdict::Retry(wait),
         Verdict::Retry(_) if !layer.budget.withdraw() => Verdict::Stop(Reason::Budget),
         verdict => verdict,
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_classify::{Class, Effect, Failure};
+use steadfast_classify::{Class, Effect, Failure, Phase};
 
 use crate::Settings;
 
@@ -93,6 +93,12 @@ impl Attempted<'_> {
     /// Whether this attempt may have run.
     pub(crate) fn may_have_run(&self) -> bool {
         self.called && self.failure.is_none_or(Failure::may_have_run)
+    }
+
+    /// Whether it was turned away unread, with the session it came in.
+    pub(crate) fn lost_its_session(&self) -> bool {
+        let phase = self.failure.and_then(Failure::phase);
+        self.class() == Class::NotSent && phase == Some(Phase::Session)
     }
 
     /// Class × effect. What may have run before its last attempt, inside a service that

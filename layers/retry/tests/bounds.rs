@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use proptest::prelude::*;
-use steadfast_classify::{Class, Failure, Limits};
+use steadfast_classify::{Class, Failure, Limits, Phase};
 use steadfast_retry::{Budget, NoBudget, RetryLayer, Settings};
 
 mod support;
@@ -195,6 +195,21 @@ async fn only_an_attempt_that_would_be_made_is_paid_for() {
     run(&layer, Request::write(), vec![failed(Class::NotSent); 2]).await;
     assert_eq!(budget.withdrawals(), 1);
     assert_eq!(budget.deposits(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_lost_its_session_costs_no_budget() {
+    let budget = Counting::up_to(0);
+    let layer = layer(even()).with_budget(Arc::clone(&budget));
+    let lost = Failure::new(Class::NotSent).with_phase(Phase::Session);
+
+    let again = run(&layer, Request::write(), [Err(lost.clone()), Ok("done")]).await;
+    assert!(again.result.is_ok());
+    assert_eq!(budget.withdrawals(), 0);
+
+    // It is bounded all the same.
+    let always = run(&layer, Request::write(), vec![Err(lost); 4]).await;
+    assert_eq!(always.failure().attempts(), 4);
 }
 
 #[tokio::test(start_paused = true)]
