@@ -219,3 +219,27 @@ async fn p04_a_proxy_that_cuts_silent_connections_costs_no_silent_repeat_http() 
         place.end().await;
     }
 }
+
+#[tokio::test]
+async fn a_goodbye_that_is_not_answered_holds_up_nothing_http() {
+    for fault in [
+        json!({"status": 405}),
+        json!({"status": 500}),
+        json!({"cut": "reset"}),
+        json!({"cut": "stall"}),
+    ] {
+        let mut fault = fault;
+        fault["on"] = json!(["DELETE"]);
+        let place = Place::enter(json!({"faults": [fault]})).await;
+        let agent = place.agent(json!({})).await;
+        assert!(agent.call("w", json!({})).await.unwrap().is_live());
+
+        let begun = Instant::now();
+        let report = place.pool.drain_all(secs(10)).await;
+        assert!(begun.elapsed() < secs(4), "{fault}: {report:?}");
+        let requests = place.probe.requests();
+        let goodbyes = requests.iter().filter(|seen| seen.method == "DELETE");
+        assert_eq!(goodbyes.count(), 1, "{fault}");
+        place.end().await;
+    }
+}

@@ -261,3 +261,28 @@ async fn e09_getting_a_session_back_leaves_running_calls_alone_http() {
         place.end().await;
     }
 }
+
+#[tokio::test]
+async fn orders_that_met_a_forgotten_session_run_once_each_http() {
+    for answers in ["json", "sse"] {
+        let place = Place::enter(json!({"answers": answers})).await;
+        let agent = place.agent(json!({})).await;
+        for round in 0..3 {
+            place.probe.forget_sessions();
+            let tags: Vec<_> = (0..10).map(|number| format!("{round}/{number}")).collect();
+            let calls: Vec<_> = tags
+                .iter()
+                .map(|tag| agent.begin("w", json!({"tag": tag})))
+                .collect();
+            for call in calls {
+                assert!(call.await.unwrap().unwrap().is_live(), "{answers} {round}");
+            }
+            for tag in tags {
+                assert_eq!(place.stage.executed(&tag), 1, "{answers} {tag}");
+            }
+            assert_eq!(place.probe.received("initialize"), 2 + round, "{answers}");
+        }
+        assert_eq!(agent.circuit(), Some(State::Closed));
+        place.end().await;
+    }
+}

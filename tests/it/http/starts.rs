@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     place::{Place, once, remote},
-    support::{Agent, ms, pool_settings, quick, secs, text, until},
+    support::{Agent, SOON, ms, pool_settings, quick, secs, text, until},
 };
 
 #[tokio::test]
@@ -236,4 +236,66 @@ async fn j04_calls_run_at_once_and_waiting_for_a_turn_is_not_reading_http() {
     assert!(slow_call.await.unwrap().unwrap().is_live());
     drop(session);
     place.end().await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_ends_soon_and_sent_no_call_http() {
+    let rpc_error =
+        "{\"jsonrpc\": \"2.0\", \"id\": {id}, \"error\": {\"code\": -32603, \"message\": \"no\"}}";
+    for (fault, class, says) in [
+        (json!({"status": 401}), Class::Answered, "401"),
+        (json!({"status": 403}), Class::Answered, "403"),
+        (json!({"status": 404}), Class::NotSent, "404"),
+        (json!({"status": 405}), Class::NotSent, "405"),
+        (json!({"status": 500}), Class::NotSent, "500"),
+        (
+            json!({"status": 302, "headers": {"Location": "/x"}}),
+            Class::NotSent,
+            "302",
+        ),
+        (json!({"status": 202}), Class::NotSent, "202"),
+        (
+            json!({"content_type": "text/html", "body": "<html>"}),
+            Class::NotSent,
+            "JSON",
+        ),
+        (json!({"body": "{}"}), Class::NotSent, "no answer"),
+        (json!({"body": rpc_error}), Class::NotSent, "-32603"),
+        (
+            json!({"cut": "reset", "at": "received"}),
+            Class::NotSent,
+            "reset",
+        ),
+        (
+            json!({"cut": "close", "at": "half"}),
+            Class::NotSent,
+            "broke off",
+        ),
+        (
+            json!({"cut": "end", "at": "half"}),
+            Class::NotSent,
+            "no answer",
+        ),
+        (
+            json!({"cut": "stall", "at": "begun"}),
+            Class::NotSent,
+            "in time",
+        ),
+    ] {
+        let place = Place::enter(json!({"faults": [fault]})).await;
+        let config = place.config(json!({"discoveryTimeoutMs": 700}));
+        let begun = Instant::now();
+        let lease = place.session.lease(&config).unwrap();
+        let failed = Agent::new(lease, once())
+            .call("w", json!({"tag": "w"}))
+            .await;
+
+        let failure = failed.unwrap_err();
+        assert!(begun.elapsed() < SOON, "{fault}: {failure}");
+        assert_eq!(failure.class(), class, "{fault}: {failure}");
+        assert!(!failure.may_have_run(), "{fault}: {failure}");
+        assert!(failure.to_string().contains(says), "{fault}: {failure}");
+        assert_eq!(place.probe.received("tools/call"), 0, "{fault}");
+        place.end().await;
+    }
 }
