@@ -14,5 +14,6 @@ mod logs;
 #[cfg(unix)]
 mod process;
 mod progress;
+mod tasks;
 mod websocket;
 mod wire;
