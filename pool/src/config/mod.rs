@@ -14,6 +14,7 @@ mod file;
 mod filter;
 mod in_process;
 mod json;
+mod kinds;
 mod oauth;
 mod read;
 mod report;
