@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --example check_server -- mcp.json SERVER TOOL '{"json":"arguments"}'
-//! cargo run --example check_server --features http -- mcp.json SERVER TOOL '{}' COMMAND…
+//! cargo run --features http --example check_server -- mcp.json SERVER TOOL '{}' COMMAND…
 //! ```
 //!
 //! It lists the tools, calls one, stops the server in the middle of a second call, kills
@@ -11,7 +11,7 @@
 
 use std::{
     error::Error,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitCode, Stdio},
     time::Duration,
 };
 
@@ -38,13 +38,31 @@ enum Server {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("check_server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), BoxError> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [file, name, tool, arguments, command @ ..] = args.as_slice() else {
         return Err("usage: check_server FILE SERVER TOOL ARGUMENTS [COMMAND…]".into());
     };
     let file = ConfigFile::load(file);
-    let config = file.server(name).ok_or("no such server in the file")?;
+    for error in file.errors() {
+        eprintln!("check_server: {error}");
+    }
+    let config = file
+        .server(name)
+        .ok_or("no such usable server in the file")?;
+    if command.is_empty() && config.family() != Family::Stdio {
+        return Err("a server that is reached by an address needs a COMMAND that starts it".into());
+    }
     let arguments = serde_json::from_str(arguments)?;
     let pool = Pool::new(PoolSettings::default())?;
     let checked = check(&pool, config, tool, arguments, command).await;

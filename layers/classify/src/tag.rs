@@ -36,7 +36,7 @@ pub struct Cause {
     pub attempts: u32,
     /// Whether the logical call may have run.
     pub may_have_run: bool,
-    /// The failure in one line.
+    /// The failure in one line, without advice: that is in the other fields.
     pub message: String,
 }
 
@@ -89,7 +89,7 @@ impl From<&Failure> for Cause {
             retry_after: failure.retry_floor(),
             attempts: failure.attempts(),
             may_have_run: failure.may_have_run(),
-            message: failure.to_string(),
+            message: format!("{failure:#}"),
         }
     }
 }

@@ -72,7 +72,8 @@ impl Host {
         }
         let Some(scope) = self.sole() else {
             return Err(nobody(
-                "the connection is shared, and nothing proves whose question this is",
+                "the connection is shared, and nothing proves whose question this is; \
+                 \"steadfast\": {\"shared\": false} gives each session its own",
             ));
         };
         let Some(handler) = scope.handler() else {

@@ -58,7 +58,7 @@ pub(crate) enum Problem {
     Unknown,
     #[error("out of range")]
     OutOfRange,
-    #[error("not a whole number")]
+    #[error("not a whole number of 0 or more")]
     NotWhole,
     #[error("cannot stand beside `{0}`")]
     Conflict(&'static str),

@@ -107,6 +107,6 @@ pub(super) fn unsupported(family: Family) -> Failure {
         .with_permanent()
         .with_source(format!(
             "servers reached by {family} are not supported here; turn on the feature `{family}` \
-             of this crate, or bring a transport with Pool::with_connector"
+             of steadfast, or bring a transport with Pool::with_connector"
         ))
 }

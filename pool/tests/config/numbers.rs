@@ -57,12 +57,12 @@ fn race_w9_w24_whole_numbers_are_read_by_one_strict_reader() {
         (r#""1e2""#, "found a string"),
         (r#""300""#, "found a string"),
         (r#""${V:-300}""#, "found a string"),
-        ("2.5", "not a whole number"),
-        ("1e2", "not a whole number"),
-        ("300.0", "not a whole number"),
-        ("-1", "not a whole number"),
+        ("2.5", "not a whole number of 0 or more"),
+        ("1e2", "not a whole number of 0 or more"),
+        ("300.0", "not a whole number of 0 or more"),
+        ("-1", "not a whole number of 0 or more"),
         ("604800001", "out of range"),
-        ("99999999999999999999", "not a whole number"),
+        ("99999999999999999999", "not a whole number of 0 or more"),
         ("true", "found true or false"),
     ] {
         for (field, template, allowed) in NUMBERS {

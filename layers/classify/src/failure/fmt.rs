@@ -10,6 +10,7 @@ struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 // === impl Failure ===
 
+/// One line: what happened where, and what to do about it. `{:#}` leaves out the latter.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
@@ -35,6 +36,10 @@ impl fmt::Display for Failure {
             use fmt::Write as _;
             f.write_str(": ")?;
             write!(OneLine(f), "{source}")?;
+        }
+        // Whoever shows `{:#}` gives the advice in words of their own.
+        if f.alternate() {
+            return Ok(());
         }
         write_advice(self, f)
     }

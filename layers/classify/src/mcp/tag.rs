@@ -54,12 +54,15 @@ fn describe(cause: &Cause) -> Value {
 
 /// What a model has to know to go on sensibly.
 fn advice(cause: &Cause) -> String {
-    let mut text = format!("This tool is unavailable right now ({}).", cause.message);
+    let mut text = format!("This tool is unavailable right now: {}.", cause.message);
     match cause.retry_after {
         _ if cause.permanent => text.push_str(" Do not call it again."),
         Some(after) => {
-            let seconds = after.as_secs_f64().ceil();
-            text.push_str(&format!(" Do not call it again for {seconds} seconds."));
+            let wait = match after.as_secs_f64().ceil() {
+                seconds if seconds <= 1.0 => "a second".to_owned(),
+                seconds => format!("{seconds} seconds"),
+            };
+            text.push_str(&format!(" Do not call it again for {wait}."));
         }
         None => text.push_str(" It may work again later."),
     }
