@@ -17,7 +17,7 @@ use std::{
 
 use steadfast::{
     Class, ConfigFile, Effect, Lease, Pool, PoolSettings, ServerConfig, Session, Stack, ToolCall,
-    fallback, rmcp::model::JsonObject,
+    fallback, pool::Family, rmcp::model::JsonObject,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, ServiceExt};

@@ -312,3 +312,40 @@ async fn p04_a_connection_that_was_closed_while_idle_is_replaced_in_silence_http
     }
     assert_eq!(server.count("tools/call"), 10);
 }
+
+/// The end of a connection that is idle may lie in the socket unread, while whoever runs
+/// this is busy.
+#[tokio::test]
+async fn p04_a_connection_whose_end_nobody_has_read_yet_is_replaced_in_silence_http() {
+    let (server, stop) = elsewhere();
+    let pool = pool();
+    let lease = acquired(&pool, &config(&server)).await;
+    for _ in 0..20 {
+        assert_eq!(text(&call(&lease, "r").await.unwrap()), "last");
+        // The thread sleeps, and nothing is read meanwhile.
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
+    }
+    drop(stop);
+}
+
+/// A server on a thread of its own, which closes the connection with each answer of `r`.
+fn elsewhere() -> (Server, tokio::sync::oneshot::Sender<()>) {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (started, server) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let server = Server::start(|seen| {
+                let tool = seen.tool()?;
+                (tool == "r").then(|| Reply::says(seen, "last").then(Step::Close))
+            });
+            started.send(server.await).unwrap();
+            let _ = stopped.await;
+        });
+    });
+    (server.recv().unwrap(), stop)
+}

@@ -11,7 +11,7 @@ use reqwest::{Body, Request, Response, Url};
 use rmcp::model::RequestId;
 use secrecy::ExposeSecret;
 use steadfast_classify::{Class, Failure};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::yield_now};
 use tracing::debug;
 
 use super::{
@@ -64,6 +64,9 @@ impl Carrier {
         let mut again = Again::default();
         loop {
             let request = self.request(&url, token.as_ref(), &mut outbound)?;
+            // Sockets are looked at meanwhile: a connection that the server has closed is
+            // not to be taken for one that is only idle.
+            yield_now().await;
             let sent = self.target.client.execute(request).await;
             let response = sent.map_err(SendError::Http)?;
             let (status, headers) = (response.status(), response.headers());
