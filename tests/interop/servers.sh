@@ -19,6 +19,7 @@ everything=$(free_port) sdk=$(free_port) fast=$(free_port)
 cat >mcp.json <<JSON
 {"mcpServers": {
   "everything": {"command": "node", "args": ["$entry", "stdio"], "trust": true},
+  "asking": {"command": "node", "args": ["$entry", "stdio"], "steadfast": {"shared": false}},
   "time": {"command": "$work/venv/bin/mcp-server-time", "args": ["--local-timezone", "UTC"]},
   "sdk": {"command": "$python", "args": ["$here/python/sdk.py", "stdio"]},
   "fast": {"command": "$python", "args": ["$here/python/fast.py", "stdio"]},
@@ -60,6 +61,15 @@ if call nobody echo 2>/dev/null; then
   echo 'a failure must exit with another status than 0' >&2
   exit 1
 fi
+
+# A server that asks back, and one that takes its time.
+questions() { cargo run --quiet --example questions -- "$work/mcp.json" asking "$@"; }
+expect 'Name: tea' questions trigger-elicitation-request '{}'
+expect 'forty-two' questions trigger-sampling-request '{"prompt":"six by nine"}'
+expect 'file:///srv/shop' questions get-roots-list '{}'
+expect 'progress: Some(4.0) of Some(4.0)' questions trigger-long-running-operation '{"duration":2,"steps":4}'
+# Its tasks are of the kind before 2026-07-28, which rmcp cannot speak: refused, not hung.
+expect 'runs only as a task' questions simulate-research-query '{"topic":"tea"}'
 
 # check SERVER TOOL ARGUMENTS [COMMAND…]: killed in mid-call, it is called again.
 check() {
