@@ -6,6 +6,8 @@ use rmcp::model::Task;
 use steadfast_classify::Failure;
 use tokio::time::Instant;
 
+use crate::time::after;
+
 /// How a task ended without a result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -123,10 +125,9 @@ impl Followed {
         let factor = 2_u32.saturating_pow(self.lost.min(16));
         let pause = SHORTEST.saturating_mul(factor).min(LONGEST_PAUSE);
         self.lost += 1;
-        self.plan(
-            now + pause.max(failure.retry_floor().unwrap_or_default()),
-            now,
-        );
+        let floor = failure.retry_floor().unwrap_or_default();
+        // The server may name a time that no clock reaches.
+        self.plan(after(now, pause.max(floor)), now);
         self.next.saturating_duration_since(since) <= self.patience
     }
 
@@ -212,5 +213,14 @@ mod tests {
             followed.next(),
             followed.next() + Duration::from_secs(1)
         ));
+    }
+
+    #[test]
+    fn server_that_wants_to_be_asked_never_again_is_not() {
+        let never = Failure::new(Class::Overloaded).with_retry_after(Duration::MAX);
+        let now = Instant::now();
+        let mut followed = Followed::new(&task(None, None), MINUTE, now);
+
+        assert!(!followed.lose(&never, now, now));
     }
 }

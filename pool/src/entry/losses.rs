@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
+use crate::time::after;
+
 /// The pauses between attempts to get a lost connection back.
 ///
 /// The first attempt after a healthy period is at once, the next ones wait the `delays`
@@ -95,7 +97,7 @@ impl Losses {
         };
         self.last = Some(now);
         let pause = pause.max(retry_after.unwrap_or_default());
-        self.not_before = now.checked_add(pause);
+        self.not_before = Some(after(now, pause));
     }
 
     /// How long the next attempt has to wait.
@@ -175,5 +177,13 @@ mod tests {
         let mut losses = Losses::new(Respawn::local());
         losses.note(now, None, Some(Duration::from_secs(2)));
         assert_eq!(losses.wait(now), Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn pause_that_is_never_over_is_no_reason_for_none() {
+        let now = Instant::now();
+        let mut losses = Losses::new(Respawn::local());
+        losses.note(now, None, Some(Duration::MAX));
+        assert!(losses.wait(now) > Some(Duration::from_secs(1_000_000)));
     }
 }
