@@ -4,7 +4,10 @@
 //! request would not reach it. It is told by a request, which the wire makes by itself: there
 //! may be nobody left who could.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+};
 
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, ClientRequest, CreateTaskResult, GetMeta as _,
@@ -17,6 +20,9 @@ use super::exchange::{Exchange, Outgoing, Pending, Rx, Tx};
 /// asked for is not told of more.
 const MAX_PENDING: usize = 256;
 
+/// How many tasks are known that some request waited for.
+const MAX_AWAITED: usize = 1024;
+
 /// What the wire asks by itself.
 #[derive(Debug, Default)]
 pub(super) struct Parting {
@@ -24,6 +30,33 @@ pub(super) struct Parting {
     introduction: Option<RequestMetaObject>,
     made: u64,
     pending: HashSet<RequestId>,
+    awaited: Awaited,
+}
+
+/// The last tasks that were begun by an answer somebody waited for. Only their hashes: names
+/// are as long as a server likes.
+#[derive(Debug, Default)]
+struct Awaited {
+    hasher: RandomState,
+    tasks: VecDeque<u64>,
+}
+
+// === impl Awaited ===
+
+impl Awaited {
+    fn insert(&mut self, task: &str) {
+        if self.has(task) {
+            return;
+        }
+        if self.tasks.len() == MAX_AWAITED {
+            self.tasks.pop_front();
+        }
+        self.tasks.push_back(self.hasher.hash_one(task));
+    }
+
+    fn has(&self, task: &str) -> bool {
+        self.tasks.contains(&self.hasher.hash_one(task))
+    }
 }
 
 // === impl Parting ===
@@ -59,11 +92,21 @@ impl Parting {
 // === impl Exchange ===
 
 impl Exchange {
-    /// An answer that nobody waits for. What it began is called off.
+    /// An answer that nobody waits for. What it began is called off, unless the same answer
+    /// came before, to somebody who follows the task by now.
     pub(super) fn late(&mut self, answer: &Rx) {
         self.traffic.late_answers += 1;
-        if let Some(created) = task_of(answer) {
+        if let Some(created) = task_of(answer)
+            && !self.parting.awaited.has(&created.task.task_id)
+        {
             self.cancel_task(&created.task.task_id);
+        }
+    }
+
+    /// An answer that somebody waits for.
+    pub(super) fn in_time(&mut self, answer: &Rx) {
+        if let Some(created) = task_of(answer) {
+            self.parting.awaited.insert(&created.task.task_id);
         }
     }
 

@@ -82,6 +82,7 @@ impl Exchange {
         if self.parting.answered(id) {
             return Incoming::Taken;
         }
+        self.in_time(&message);
         if let Some(trace) = pending.trace {
             trace.answer(&message);
         }

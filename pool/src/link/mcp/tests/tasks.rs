@@ -25,6 +25,8 @@ struct Plan {
     end: Value,
     /// Answers to the first questions about it, before any true one.
     first: Vec<Value>,
+    /// How often the call is answered.
+    told: usize,
 }
 
 /// A server whose tool is a task by this plan, and the moments at which it was asked.
@@ -54,8 +56,11 @@ fn tasks(plan: &Plan) -> Script {
             _ => return Vec::new(),
         };
         // Long enough that a caller can leave while it is begun.
-        let after = if method == "tools/call" { 20 } else { 1 };
-        vec![(millis(after), answer)]
+        let (after, times) = match method {
+            "tools/call" => (20, plan.told),
+            _ => (1, 1),
+        };
+        vec![(millis(after), answer); times]
     })
 }
 
@@ -70,6 +75,7 @@ impl Plan {
             works,
             end: json!({"status": "completed", "result": result}),
             first: Vec::new(),
+            told: 1,
         }
     }
 
@@ -120,6 +126,17 @@ async fn o03_a_task_is_asked_about_at_the_servers_interval_within_bounds() {
         assert!(late < millis(50), "{interval}: {ended:?}");
         assert!(script.received("tasks/cancel").is_empty(), "it has ended");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_whose_beginning_is_told_twice_goes_on() {
+    let mut plan = Plan::done(json!(500), millis(1_600));
+    plan.told = 2;
+
+    let (script, outcome, _) = run(&plan).await;
+
+    assert_eq!(text(&outcome.expect("it is built")), "built");
+    assert!(script.received("tasks/cancel").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
