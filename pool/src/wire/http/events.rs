@@ -35,6 +35,9 @@ pub(super) enum Event {
     Oversized,
 }
 
+/// The longest id of an event: it is sent in a header.
+const MAX_ID: usize = 4096;
+
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 // === impl Events ===
@@ -140,7 +143,8 @@ impl Events {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.kind = value.to_vec(),
-            b"id" if !value.contains(&0) => {
+            // One that no header can hold names nothing that the stream could go on behind.
+            b"id" if value.len() <= MAX_ID && !value.iter().any(u8::is_ascii_control) => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {
@@ -258,5 +262,18 @@ mod tests {
     fn id_can_be_taken_back_and_what_is_no_number_is_no_pause() {
         let (_, events) = read("id: 1\ndata: a\n\nid\nretry: soon\ndata: b\n\n", &[1], 1000);
         assert_eq!((events.last_id(), events.retry()), (None, None));
+    }
+
+    #[test]
+    fn id_that_fits_in_no_header_is_none() {
+        let long = "x".repeat(MAX_ID + 1);
+        for id in ["\u{1}", "a\u{7f}", "a\0b", long.as_str()] {
+            let (_, events) = read(
+                &format!("id: 1\ndata: a\n\nid: {id}\ndata: b\n\n"),
+                &[9],
+                1 << 20,
+            );
+            assert_eq!(events.last_id(), Some("1"), "{id:?}");
+        }
     }
 }
