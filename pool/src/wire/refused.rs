@@ -97,15 +97,18 @@ impl Error for HttpRefused {
 impl Refusal {
     /// What it means for the request with this id.
     pub(crate) fn judge(&self, id: &RequestId) -> Failure {
-        let rpc: Option<RpcError> = serde_json::from_slice(&self.body).ok();
-        let answers = rpc
-            .as_ref()
-            .is_some_and(|rpc| serde_json::to_value(id).is_ok_and(|id| id == rpc.id));
-        let error = rpc.map(|rpc| rpc.error);
-        let failure = match (&error, answers && self.status.is_server_error()) {
+        let answers = self.answers(id);
+        let error = self.rpc().map(|rpc| rpc.error);
+        let failure = match &error {
             // An answer, but a gateway's status: never to be repeated, and no proof that
             // nothing ran.
-            (Some(error), true) => server_failure(error.clone(), &[]).with_may_have_run(true),
+            Some(error) if answers && self.status.is_server_error() => {
+                server_failure(error.clone(), &[]).with_may_have_run(true)
+            }
+            // What it did not find may be anything.
+            Some(error) if answers && self.status == StatusCode::NOT_FOUND => {
+                server_failure(error.clone(), &[])
+            }
             _ => self.by_status(),
         };
         let failure = match self.retry_after() {
@@ -113,6 +116,16 @@ impl Refusal {
             None => failure,
         };
         failure.with_source(self.source(error))
+    }
+
+    /// Whether its body is a JSON-RPC error that answers the request with this id.
+    pub(crate) fn answers(&self, id: &RequestId) -> bool {
+        let rpc = self.rpc();
+        rpc.is_some_and(|rpc| serde_json::to_value(id).is_ok_and(|id| id == rpc.id))
+    }
+
+    fn rpc(&self) -> Option<RpcError> {
+        serde_json::from_slice(&self.body).ok()
     }
 
     fn by_status(&self) -> Failure {

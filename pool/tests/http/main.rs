@@ -9,6 +9,7 @@ mod basic;
 mod calls;
 mod connecting;
 mod credentials;
+mod hostile;
 mod origins;
 mod outcomes;
 mod sessions;

@@ -8,6 +8,7 @@ use rmcp::model::{ClientRequest, JsonRpcMessage, NumberOrString, PingRequest, Re
 use tokio::time::timeout;
 
 use super::{
+    super::refused::Refusal,
     answer::drain,
     carrier::Carrier,
     headers,
@@ -23,19 +24,22 @@ const ID: &str = "is-the-session-known";
 // === impl Carrier ===
 
 impl Carrier {
-    /// Whether a response with this status says that the server has forgotten the session.
+    /// Whether a refusal of this request says that the server has forgotten the session.
     ///
     /// 404 is the protocol's word for that (MCP 2025-11-25, transports, "Session
     /// management"). Many servers say 400 instead, which may as well be about the request
-    /// itself; so they are asked for a sign of life in the same session, which is
+    /// itself; and a 404 that answers the request by its id may be what its tool did not
+    /// find, once it ran. So they are asked for a sign of life in the same session, which is
     /// refused only where the session is.
-    pub(super) async fn is_forgotten(&self, status: StatusCode) -> bool {
+    pub(super) async fn is_forgotten(&self, id: &RequestId, refusal: &Refusal) -> bool {
         if self.session_id().is_none() {
             return false;
         }
-        match status {
-            StatusCode::NOT_FOUND => true,
-            StatusCode::BAD_REQUEST => self.wire.is_superseded() || self.refuses_pings().await,
+        match refusal.status {
+            StatusCode::NOT_FOUND if !refusal.answers(id) => true,
+            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => {
+                self.wire.is_superseded() || self.refuses_pings().await
+            }
             _ => false,
         }
     }

@@ -124,13 +124,12 @@ impl Carrier {
 
     /// A response that is no success.
     async fn refuse(&self, id: &RequestId, response: Response) {
-        let status = response.status();
         let refusal = Refusal {
-            status,
+            status: response.status(),
             headers: response.headers().clone(),
             body: read_error(response).await,
         };
-        if self.is_forgotten(status).await {
+        if self.is_forgotten(id, &refusal).await {
             self.wire.settle(id, |_| expired());
             return self.wire.supersede(EXPIRED);
         }
