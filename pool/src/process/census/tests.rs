@@ -86,11 +86,10 @@ fn where_no_thread_is_free_one_who_waits_looks_for_all_who_do() {
     runtime.spawn_blocking(move || taken.recv());
     gate.open.send(()).unwrap();
 
-    let all = (0..10).map(|_| runtime.spawn(asks(&gate.census, 7)));
-    let all: Vec<_> = all.collect();
-    for look in all {
-        assert_eq!(runtime.block_on(look).unwrap(), 0);
-    }
+    // In one task, so that all have asked before the first has waited for long.
+    let all = join_all((0..10).map(|_| asks(&gate.census, 7)));
+    let all = runtime.block_on(runtime.spawn(all)).unwrap();
+    assert_eq!(all, [0; 10]);
 
     assert_eq!(gate.begun.try_iter().count(), 1);
     drop(free);
@@ -107,11 +106,13 @@ fn a_runtime_that_ends_before_the_look_began_leaves_the_next_one_to_others() {
         thread::yield_now();
     }
     ending.shutdown_background();
+    // One for a machine so slow that who asked there has begun a look itself by then.
+    gate.open.send(()).unwrap();
     gate.open.send(()).unwrap();
 
     let look = runtime(1).block_on(asks(&gate.census, 7));
 
-    assert_eq!(look, 0);
+    assert!(look <= 1, "{look}");
     drop(free);
 }
 
