@@ -24,6 +24,8 @@ mod framing;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 #[cfg(any(feature = "http", feature = "websocket"))]
+mod hush;
+#[cfg(any(feature = "http", feature = "websocket"))]
 mod login;
 mod notices;
 mod parting;
@@ -61,6 +63,8 @@ use tokio::{
 pub(crate) use changes::List;
 pub(crate) use farewell::Farewell;
 pub(crate) use framing::Framing;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub(crate) use hush::Hush;
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub(crate) use login::Login;
 #[cfg(any(feature = "http", feature = "websocket"))]

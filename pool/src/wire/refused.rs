@@ -12,6 +12,8 @@ use steadfast_classify::{
     mcp::{ServerError, server_failure},
 };
 
+use super::Hush;
+
 /// How much of a server's own words is kept, in characters.
 const WORDS: usize = 200;
 
@@ -34,6 +36,8 @@ pub(crate) struct Refusal {
     pub(crate) headers: HeaderMap,
     /// Its body, as far as it was read.
     pub(crate) body: Vec<u8>,
+    /// What of it is not to be quoted.
+    pub(crate) hush: Hush,
 }
 
 /// A body that holds a JSON-RPC error.
@@ -141,11 +145,15 @@ impl Refusal {
         told.then(|| retry_after(&self.headers)).flatten()
     }
 
-    fn source(&self, error: Option<ErrorData>) -> HttpRefused {
+    fn source(&self, mut error: Option<ErrorData>) -> HttpRefused {
+        let text = String::from_utf8_lossy(&self.body);
+        if let Some(error) = &mut error {
+            error.message = self.hush.hide(&error.message).into();
+        }
         HttpRefused {
             status: self.status,
             challenge: challenge(&self.headers),
-            words: words(&self.headers, &self.body),
+            words: words(&self.headers, &self.hush.hide(&text)),
             error: error.map(ServerError::from),
         }
     }
@@ -187,13 +195,12 @@ fn is_refused_unread(status: StatusCode) -> bool {
 }
 
 /// The first words of a body that is text for people.
-fn words(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+fn words(headers: &HeaderMap, text: &str) -> Option<String> {
     let kind = headers.get(http::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.contains("html") {
         return None;
     }
-    let text = String::from_utf8_lossy(body);
     let words: String = text
         .split_whitespace()
         .collect::<Vec<_>>()

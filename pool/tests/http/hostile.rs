@@ -1,9 +1,13 @@
 //! Servers, and what stands before them, that behave as if they meant harm.
 
+use std::error::Error as _;
+
+use secrecy::SecretString;
 use serde_json::json;
 use steadfast_classify::Class;
+use steadfast_pool::ServerConfig;
 
-use crate::support::{Reply, Server, acquired, call, config, pool, text};
+use crate::support::{Reply, Seen, Server, Step, acquired, answer, call, config, pool, text};
 
 #[tokio::test]
 async fn a_404_that_answers_the_call_in_a_session_that_lives_is_no_lost_session() {
@@ -45,4 +49,188 @@ async fn a_404_that_answers_the_call_in_a_session_that_is_gone_begins_another() 
     assert_eq!(failure.class(), Class::NotSent, "{failure}");
     assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
     assert_eq!(server.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn words_of_a_refusal_quote_nothing_that_was_sent() {
+    for status in [400, 401, 404, 500, 503] {
+        let server = Server::start(move |seen| {
+            let quoted = format!("Cannot POST {} with {:?}", seen.path, seen.headers);
+            let error = json!({"jsonrpc": "2.0", "id": seen.body["id"],
+                "error": {"code": -32603, "message": quoted}});
+            let body = match seen.tool()? {
+                "w" => quoted,
+                _ => error.to_string(),
+            };
+            Some(Reply::status(status, &[], &body))
+        })
+        .await;
+        let config = ServerConfig::http(
+            "s",
+            format!("{}/canary-path?key=canary-query", server.url()),
+        )
+        .header("x-key", SecretString::from("canary-header"))
+        .header("authorization", SecretString::from("Bearer canary-token"));
+        let pool = pool();
+        let lease = acquired(&pool, &config.build().unwrap()).await;
+
+        for tool in ["w", "r"] {
+            let failure = call(&lease, tool).await.unwrap_err();
+
+            let mut told = format!("{failure} {failure:?}");
+            let mut cause = failure.source();
+            while let Some(error) = cause {
+                told += &format!("{error} {error:?}");
+                cause = error.source();
+            }
+            assert!(
+                told.contains("Cannot POST /mcp/[hidden]") || status == 404,
+                "{told}"
+            );
+            assert!(!told.contains("canary"), "{told}");
+            assert!(!told.contains("session-1"), "{told}");
+        }
+    }
+}
+
+/// A response of these bytes, and the end of the connection.
+fn raw(bytes: impl Into<Vec<u8>>) -> Reply {
+    Reply::new([Step::Write(bytes.into()), Step::Close])
+}
+
+/// A stream of events of these bytes, and its end.
+fn stream(bytes: &[u8]) -> Reply {
+    let head = b"HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    raw([&head[..], bytes].concat())
+}
+
+/// What is no answer to `seen`, in words.
+fn nonsense(seen: &Seen) -> Vec<(&'static str, Reply)> {
+    let id = &seen.body["id"];
+    let good = answer(seen, "done").to_string();
+    let half = &good[..good.len() - 3];
+    let null = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "x"}});
+    let text_id = json!({"jsonrpc": "2.0", "id": id.to_string(), "result": {"content": []}});
+    let big = "x".repeat(64 * 1024);
+    let many: String = (0..2000).map(|n| format!("x-{n}: {n}\r\n")).collect();
+    let lies = format!("content-length: {}\r\n\r\n{good}", good.len() + 9);
+    let json = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+    vec![
+        ("nothing", raw("")),
+        ("no HTTP", raw("hello\n\n")),
+        ("half a head", raw("HTTP/1.1 200 O")),
+        ("a status of two digits", raw("HTTP/1.1 20 OK\r\n\r\n")),
+        (
+            "status 999",
+            raw("HTTP/1.1 999 Hm\r\ncontent-length: 0\r\n\r\n"),
+        ),
+        (
+            "switching",
+            raw("HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nxyz"),
+        ),
+        ("204", raw(format!("HTTP/1.1 204 No\r\n\r\n{good}"))),
+        ("205", raw("HTTP/1.1 205 No\r\ncontent-length: 0\r\n\r\n")),
+        (
+            "206",
+            raw(format!(
+                "HTTP/1.1 206 Part\r\ncontent-type: application/json\r\n\r\n{half}"
+            )),
+        ),
+        ("304", raw("HTTP/1.1 304 No\r\n\r\n")),
+        (
+            "hints without end",
+            raw("HTTP/1.1 103 Hint\r\nlink: </x>\r\n\r\n".repeat(5000)),
+        ),
+        ("many headers", raw(format!("{json}{many}\r\n"))),
+        (
+            "a long header",
+            raw(format!("{json}x: {}\r\n\r\n", big.repeat(20))),
+        ),
+        (
+            "odd bytes in a header",
+            raw([
+                &b"HTTP/1.1 200 OK\r\ncontent-type: \xff\xfe\r\n\r\n"[..],
+                b"{}",
+            ]
+            .concat()),
+        ),
+        (
+            "two lengths",
+            raw(format!(
+                "{json}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"
+            )),
+        ),
+        ("too short", raw(format!("{json}{lies}"))),
+        (
+            "bad chunks",
+            raw(format!(
+                "{json}transfer-encoding: chunked\r\n\r\nzz\r\n{good}\r\n"
+            )),
+        ),
+        (
+            "a chunk without end",
+            raw(format!(
+                "{json}transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n{half}"
+            )),
+        ),
+        ("half an answer", raw(format!("{json}\r\n{half}"))),
+        (
+            "nested deeply",
+            raw(format!("{json}\r\n{}", "[".repeat(100_000))),
+        ),
+        ("a batch of nothing", raw(format!("{json}\r\n[]"))),
+        ("the id as text", raw(format!("{json}\r\n{text_id}"))),
+        ("no id", raw(format!("{json}\r\n{null}"))),
+        (
+            "compressed",
+            raw(format!("{json}content-encoding: gzip\r\n\r\n\u{1f}\u{8b}")),
+        ),
+        ("an empty stream", stream(b"")),
+        ("a stream of comments", stream(&b": x\n\n".repeat(50_000))),
+        (
+            "bad UTF-8 in a stream",
+            stream(b"data: \xff\xfe\n\nid: \xff\ndata: {\xc3\x28}\n\n"),
+        ),
+        ("half a stream", stream(format!("data: {good}").as_bytes())),
+        (
+            "retry for ever",
+            stream(b"retry: 99999999999999999999\nretry: 18446744073709551615\n\n"),
+        ),
+        (
+            "no event",
+            stream(format!("event: x\ndata: {good}\n\n").as_bytes()),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn whatever_is_no_answer_ends_the_call_and_is_asked_for_once() {
+    let seen_once = Server::good().await;
+    let _ = call(&acquired(&pool(), &config(&seen_once)).await, "w").await;
+    let count = nonsense(&seen_once.of("tools/call")[0]).len();
+
+    for nth in 0..count {
+        let server = Server::start(move |seen| {
+            (seen.tool()? == "w").then(|| nonsense(seen).swap_remove(nth).1)
+        })
+        .await;
+        let pool = pool();
+        let lease = acquired(&pool, &config(&server)).await;
+
+        let failure = call(&lease, "w").await.unwrap_err();
+
+        let calls = server.of("tools/call");
+        let (what, _) = nonsense(&calls[0]).swap_remove(nth);
+        assert!(
+            matches!(failure.class(), Class::Unknown | Class::Answered),
+            "{what}: {failure:?}"
+        );
+        assert_eq!(calls.len(), 1, "{what}");
+        assert_eq!(text(&call(&lease, "r").await.unwrap()), "done", "{what}");
+        assert_eq!(
+            pool.snapshot().servers["s"].entry_summary[0].in_flight,
+            0,
+            "{what}"
+        );
+    }
 }

@@ -18,7 +18,7 @@ use crate::{
     Remote,
     link::refusal::refused,
     wire::{
-        Login, Refusal,
+        Hush, Login, Refusal,
         websocket::{Bytes, MAX_MESSAGE, Socket},
     },
 };
@@ -29,6 +29,7 @@ const SUBPROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
 pub(super) struct Upgrade {
     url: Url,
     request: Request<()>,
+    hush: Hush,
 }
 
 /// Why no request can be made of a configuration. None of these holds a value.
@@ -66,12 +67,13 @@ impl Upgrade {
             }
             headers.insert(AUTHORIZATION, login.into_header());
         }
+        let hush = Hush::of(&url, &headers);
         headers.insert(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
         // None of these errors says more, and their text may hold the address.
         let uri: Uri = url.as_str().parse().map_err(|_| Invalid::Uri)?;
         let mut request = uri.into_client_request().map_err(|_| Invalid::Uri)?;
         request.headers_mut().extend(headers);
-        Ok(Self { url, request })
+        Ok(Self { url, request, hush })
     }
 
     pub(super) fn is_secure(&self) -> bool {
@@ -96,7 +98,7 @@ impl Upgrade {
         let upgraded = client_async_with_config(self.request, stream, Some(limits)).await;
         match upgraded {
             Ok((socket, _response)) => Ok(socket),
-            Err(Error::Http(response)) => Err(judge(*response)),
+            Err(Error::Http(response)) => Err(judge(*response, self.hush)),
             Err(error) => Err(not_upgraded(error)),
         }
     }
@@ -116,13 +118,14 @@ fn headers(remote: &Remote) -> Result<HeaderMap, Invalid> {
 }
 
 /// What an HTTP response other than the upgrade means.
-fn judge(response: Response<Option<Vec<u8>>>) -> Failure {
+fn judge(response: Response<Option<Vec<u8>>>, hush: Hush) -> Failure {
     let (parts, body) = response.into_parts();
     let succeeded = parts.status.is_success();
     let refusal = Refusal {
         status: parts.status,
         headers: parts.headers,
         body: body.unwrap_or_default(),
+        hush,
     };
     // It answers no request, so there is no id that it could name.
     let failure = refused(refusal.judge(&RequestId::String("".into())));

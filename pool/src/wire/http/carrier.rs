@@ -4,11 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use http::HeaderValue;
 use rmcp::model::{JsonRpcMessage, RequestId, ServerResult};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
 use super::{
-    super::{Wire, exchange::Rx},
+    super::{Hush, Wire, exchange::Rx},
     params::Params,
     session::Session,
     target::Target,
@@ -94,6 +95,19 @@ impl Carrier {
     /// What a server calls the session, where it has any.
     pub(super) fn session_id(&self) -> Option<&HeaderValue> {
         self.session.get()?.id.as_ref()
+    }
+
+    /// What the server may quote of what it is sent, and we may not.
+    pub(super) fn hush(&self) -> Hush {
+        let mut hush = Hush::of(&self.target.url, &self.target.headers);
+        if let Some(id) = self.session_id() {
+            hush.add_header(id);
+        }
+        let credentials = self.target.credentials.as_ref();
+        if let Some(secret) = credentials.and_then(|credentials| credentials.secret()) {
+            hush.add(secret.expose_secret());
+        }
+        hush
     }
 
     /// Whether streams can be resumed, and there may be a stream of news.

@@ -226,6 +226,11 @@ impl Credentials {
         }
     }
 
+    /// The token there is, if there is one.
+    pub(super) fn secret(&self) -> Option<SecretString> {
+        self.held().token.as_ref()?.secret.clone()
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

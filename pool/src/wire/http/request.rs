@@ -128,6 +128,7 @@ impl Carrier {
             status: response.status(),
             headers: response.headers().clone(),
             body: read_error(response).await,
+            hush: self.hush(),
         };
         if self.is_forgotten(id, &refusal).await {
             self.wire.settle(id, |_| expired());
