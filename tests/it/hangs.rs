@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 use steadfast::{
-    Class, Pool,
+    Pool,
     pool::{EntrySnapshot, Status, process::Grace},
 };
 use steadfast_tests::probe::EventKind;
@@ -12,34 +12,6 @@ use tokio::time::Instant;
 use crate::support::{
     Agent, Stage, gone, kill_unseen, ms, pool_settings, quick, secs, signal, text, until,
 };
-
-#[tokio::test]
-async fn a01_every_call_in_flight_ends_when_its_server_dies_stdio() {
-    let stage = Stage::enter().await;
-    let pool = stage.pool();
-    let session = pool.session("a");
-    let lease = session.acquire(&stage.server(&json!({}))).await.unwrap();
-    let agent = Agent::new(lease, quick());
-
-    let waits = agent.begin("w", json!({"tag": "waits", "stall": true}));
-    stage.executed_soon("waits").await;
-    let dies = agent.call("w", json!({"tag": "dies", "exit_after": 137}));
-    let (dies, waits) = tokio::join!(dies, waits);
-
-    for (tag, outcome) in [("dies", dies), ("waits", waits.unwrap())] {
-        let failure = outcome.unwrap_err();
-        assert_eq!(failure.class(), Class::Unknown, "{tag}: {failure}");
-        assert!(failure.may_have_run(), "{tag}: {failure}");
-        assert_eq!(failure.attempts(), 1, "{tag}: {failure}");
-        let told = failure.to_string();
-        assert!(told.contains(": exited with status 137"), "{tag}: {told}");
-        assert_eq!(stage.executed(tag), 1, "{tag}");
-    }
-    assert!(until(|| status(&pool) == Status::Idle).await);
-    assert_eq!(entry(&pool).pid, None);
-    assert_eq!(stage.started().len(), 1, "nobody asked for another");
-    stage.end(pool).await;
-}
 
 #[tokio::test]
 async fn a04_a_server_killed_while_idle_is_replaced_for_the_next_call_stdio() {

@@ -21,7 +21,7 @@ use steadfast::{Class, Phase, Pool, ServerConfig, pool::Status, timeout};
 use tokio::{io::DuplexStream, time::Instant};
 
 use crate::{
-    over::{Over, cancels, limits, losses, over},
+    over::{Over, cancels, limits, losses, over, tasks},
     support::{Agent, Stage, ms, pool_settings, quick, secs, text, until},
 };
 
@@ -59,6 +59,12 @@ over! {
         => cancels::n01_a_call_dropped_before_it_was_sent_leaves_no_trace;
     k06_every_caller_gets_its_own_answer_in_process
         => cancels::k06_every_caller_gets_its_own_answer;
+    o01_a_tool_runs_as_a_task_where_it_has_to_in_process
+        => tasks::o01_a_tool_runs_as_a_task_where_it_has_to;
+    a_task_survives_a_restart_a_reconnect_and_a_lost_poll_with_one_execution_in_process
+        => tasks::a_task_survives_a_restart_a_reconnect_and_a_lost_poll_with_one_execution;
+    a_caller_that_leaves_at_any_point_leaves_no_poll_and_one_cancel_in_process
+        => tasks::a_caller_that_leaves_at_any_point_leaves_no_poll_and_one_cancel;
 }
 
 #[tokio::test]

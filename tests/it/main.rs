@@ -47,8 +47,6 @@ mod names;
 #[cfg(target_os = "linux")]
 mod over;
 #[cfg(target_os = "linux")]
-mod progress;
-#[cfg(target_os = "linux")]
 mod repeats;
 #[cfg(target_os = "linux")]
 mod shared;
@@ -59,11 +57,13 @@ mod silent;
 #[cfg(target_os = "linux")]
 mod starts;
 #[cfg(target_os = "linux")]
+mod stdio;
+#[cfg(target_os = "linux")]
+mod streamable;
+#[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod tasks;
-#[cfg(target_os = "linux")]
-mod timeouts;
 #[cfg(target_os = "linux")]
 mod upgrade;
 #[cfg(target_os = "linux")]

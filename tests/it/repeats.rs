@@ -8,28 +8,6 @@ use tokio::time::sleep;
 use crate::support::{Agent, Stage, kill_unseen, ms, quick, text, until};
 
 #[tokio::test]
-async fn d01_a_loss_after_execution_is_never_repeated_stdio() {
-    let stage = Stage::enter().await;
-    let pool = stage.pool();
-    let session = pool.session("a");
-    let lease = session.acquire(&stage.server(&json!({}))).await.unwrap();
-    let three = retry::Settings::new().with_max_retries(3);
-    let agent = Agent::new(lease, quick().with_retry(three));
-
-    let lost = agent.call("w", json!({"tag": "lost", "exit_after": 1}));
-
-    let failure = lost.await.unwrap_err();
-    assert_eq!(failure.class(), Class::Unknown, "{failure}");
-    assert_eq!(failure.attempts(), 1, "{failure}");
-    assert!(failure.may_have_run(), "{failure}");
-    assert_eq!(stage.executed("lost"), 1);
-    let next = agent.call("w", json!({"tag": "next"})).await;
-    assert!(next.unwrap().is_live(), "the connection is healed");
-    assert_eq!((stage.executed("next"), stage.started().len()), (1, 2));
-    stage.end(pool).await;
-}
-
-#[tokio::test]
 async fn d04_a_call_that_timed_out_is_cancelled_before_it_is_repeated_stdio() {
     for (tool, calls) in [("w", 1), ("i", 3)] {
         let stage = Stage::enter().await;
@@ -87,33 +65,6 @@ async fn d05_what_the_server_answered_is_never_repeated_stdio() {
     }
     assert_eq!(agent.circuit(), Some(State::Closed), "the server is alive");
     assert_eq!(stage.started().len(), 1, "it was not started anew");
-    stage.end(pool).await;
-}
-
-#[tokio::test]
-async fn d08_a_call_that_waits_for_its_turn_is_sent_once_on_the_next_connection_stdio() {
-    let stage = Stage::enter().await;
-    let pool = stage.pool();
-    let session = pool.session("a");
-    let one_at_a_time = json!({"steadfast": {"max_in_flight": 1}});
-    let config = stage.server_with(&json!({}), one_at_a_time);
-    let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
-
-    let written = agent.begin("w", json!({"tag": "written", "stall": true}));
-    stage.executed_soon("written").await;
-    let queued = agent.begin("w", json!({"tag": "queued"}));
-    let calls = || pool.snapshot().servers["probe"].entry_summary[0].in_flight;
-    assert!(until(|| calls() == 2).await);
-    kill_unseen(stage.started()[0]);
-
-    assert_eq!(written.await.unwrap().unwrap_err().class(), Class::Unknown);
-    assert!(queued.await.unwrap().unwrap().is_live());
-    assert_eq!(sent_to(&stage, "written"), [stage.started()[0]]);
-    assert_eq!(sent_to(&stage, "queued"), [stage.started()[1]]);
-    assert_eq!(
-        (stage.executed("written"), stage.executed("queued")),
-        (1, 1)
-    );
     stage.end(pool).await;
 }
 

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use steadfast::{Class, ConfigFile, Failure, Lease, Phase, Pool, ServerConfig};
+use steadfast::{Class, ConfigFile, Failure, Lease, Phase, Pool, ServerConfig, timeout};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -67,6 +67,39 @@ async fn b02_a_start_within_its_limit_succeeds_the_first_time_stdio() {
     assert!(lease.is_ok(), "{lease:?}");
     assert_eq!(stage.started().len(), 1);
     drop((lease, session));
+    stage.end(pool).await;
+}
+
+#[tokio::test]
+async fn b02_a_cold_start_has_longer_than_a_call_may_take_to_connect_stdio() {
+    let stage = Stage::enter().await;
+    let pool = stage.pool();
+    let session = pool.session("a");
+    let limits = timeout::Settings::new().with_connect(ms(300));
+    let cold_once = json!({
+        "start": {"delay_ms": 2000},
+        "later": {"after_starts": 1, "knobs": {}},
+    });
+
+    let cut_off = stage.server_with(&cold_once, json!({"discoveryTimeoutMs": 500}));
+    let agent = Agent::new(
+        session.lease(&cut_off).unwrap(),
+        quick().with_timeout(limits),
+    );
+    assert!(agent.call("w", json!({})).await.unwrap().is_live());
+    let [cold, warm] = stage.started()[..] else {
+        panic!("the next attempt tries again: {:?}", stage.started());
+    };
+    gone([cold]).await;
+
+    let awaited = stage.server(&json!({"start": {"delay_ms": 1000}}));
+    let agent = Agent::new(
+        session.lease(&awaited).unwrap(),
+        quick().with_timeout(limits),
+    );
+    assert!(agent.call("w", json!({})).await.unwrap().is_live());
+    assert_eq!(stage.started().len(), 3);
+    assert_ne!(stage.started()[2], warm);
     stage.end(pool).await;
 }
 

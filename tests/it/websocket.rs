@@ -4,7 +4,7 @@ use serde_json::json;
 use steadfast::{Pool, ServerConfig, pool::Status};
 
 use crate::{
-    over::{Listening, Over, cancels, limits, listen, losses, over},
+    over::{Listening, Over, cancels, limits, listen, losses, over, tasks},
     support::{Agent, Stage, quick, until},
 };
 
@@ -42,6 +42,12 @@ over! {
         => cancels::n01_a_call_dropped_before_it_was_sent_leaves_no_trace;
     k06_every_caller_gets_its_own_answer_websocket
         => cancels::k06_every_caller_gets_its_own_answer;
+    o01_a_tool_runs_as_a_task_where_it_has_to_websocket
+        => tasks::o01_a_tool_runs_as_a_task_where_it_has_to;
+    a_task_survives_a_restart_a_reconnect_and_a_lost_poll_with_one_execution_websocket
+        => tasks::a_task_survives_a_restart_a_reconnect_and_a_lost_poll_with_one_execution;
+    a_caller_that_leaves_at_any_point_leaves_no_poll_and_one_cancel_websocket
+        => tasks::a_caller_that_leaves_at_any_point_leaves_no_poll_and_one_cancel;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     place::{Place, once, remote},
     process::Process,
-    support::{Agent, SOON, Stage, ms, pool_settings, quick, secs},
+    support::{Agent, SOON, Stage, ms, quick, secs},
 };
 
 #[tokio::test]
@@ -90,31 +90,6 @@ async fn a09_calls_end_with_their_connections_and_while_there_are_none_http() {
         assert_eq!(place.stage.executed("later"), 1);
         place.end().await;
     }
-}
-
-#[tokio::test]
-async fn b01_starting_and_calling_have_limits_of_their_own_http() {
-    let limits = timeout::Settings::new()
-        .with_connect(secs(1))
-        .with_read(secs(5));
-    let stack = || once().with_timeout(limits);
-    let place = Place::enter(json!({})).await;
-    let agent = place.agent_with(json!({}), stack()).await;
-    let answer = agent.call("w", json!({"delay_ms": 1500})).await;
-    assert!(answer.unwrap().is_live(), "it is slow, and connected");
-    place.end().await;
-
-    let place = Place::with(&json!({"start": {"delay_ms": 4000}}), pool_settings()).await;
-    let config = place.config(json!({"discoveryTimeoutMs": 1000}));
-    let agent = Agent::new(place.session.lease(&config).unwrap(), stack());
-    let begun = Instant::now();
-    let failure = agent.call("w", json!({"tag": "never"})).await.unwrap_err();
-    let took = begun.elapsed();
-    assert_eq!(failure.class(), Class::NotSent, "{failure}");
-    assert_eq!(failure.phase(), Some(Phase::Connect), "{failure}");
-    assert!(took >= secs(1) && took < ms(3500), "{took:?}");
-    assert_eq!(place.stage.executed("never"), 0);
-    place.end().await;
 }
 
 #[tokio::test]

@@ -44,30 +44,6 @@ async fn d01_a_reset_after_execution_is_never_repeated_http() {
 }
 
 #[tokio::test]
-async fn d02_a_reset_after_execution_is_repeated_where_that_is_harmless_http() {
-    for tool in ["r", "i"] {
-        let place = Place::enter(json!({})).await;
-        let agent = place.agent(json!({})).await;
-        let fault = json!({"cut": "reset", "at": "executed", "times": 1});
-        let once = agent
-            .call(tool, json!({"tag": "once", "http": fault}))
-            .await;
-        assert!(once.unwrap().is_live());
-        assert_eq!(place.stage.executed("once"), 2);
-
-        let fault = json!({"cut": "reset", "at": "executed"});
-        let begun = Instant::now();
-        let always = agent
-            .call(tool, json!({"tag": "always", "http": fault}))
-            .await;
-        assert_eq!(always.unwrap_err().class(), Class::Unknown);
-        assert_eq!(place.stage.executed("always"), 4);
-        assert!(begun.elapsed() < SOON);
-        place.end().await;
-    }
-}
-
-#[tokio::test]
 async fn d08_a_call_that_waits_for_its_turn_is_sent_once_on_the_next_connection_http() {
     let place = Place::enter(json!({})).await;
     let agent = place

@@ -9,9 +9,8 @@ use std::{
 use serde_json::Value;
 use steadfast_tests::probe::Knobs;
 
+use super::PROBE;
 use crate::support::{Stage, wait_unseen};
-
-const PROBE: &str = env!("CARGO_BIN_EXE_probe");
 
 /// A probe that listens. It is killed with its stage.
 #[derive(Clone)]

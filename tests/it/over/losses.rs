@@ -9,10 +9,10 @@ use steadfast::{
     retry::{self, Backoff, Jitter},
     timeout,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::Over;
-use crate::support::{Agent, Stage, ms, quick, text, until};
+use crate::support::{Agent, SOON, Stage, ms, quick, text, until};
 
 pub(crate) async fn a01_every_call_in_flight_ends_when_its_server_goes(over: Over) {
     let stage = Stage::enter().await;
@@ -23,7 +23,7 @@ pub(crate) async fn a01_every_call_in_flight_ends_when_its_server_goes(over: Ove
 
     let waits = agent.begin("w", json!({"tag": "waits", "stall": true}));
     stage.executed_soon("waits").await;
-    let dies = agent.call("w", json!({"tag": "dies", "exit_after": 1}));
+    let dies = agent.call("w", json!({"tag": "dies", "exit_after": 137}));
     let (dies, waits) = tokio::join!(dies, waits);
 
     for (tag, outcome) in [("dies", dies), ("waits", waits.unwrap())] {
@@ -32,8 +32,14 @@ pub(crate) async fn a01_every_call_in_flight_ends_when_its_server_goes(over: Ove
         assert!(failure.may_have_run(), "{tag}: {failure}");
         assert_eq!(failure.attempts(), 1, "{tag}: {failure}");
         assert_eq!(stage.executed(tag), 1, "{tag}");
+        if over == Over::Stdio {
+            let told = failure.to_string();
+            assert!(told.contains(": exited with status 137"), "{tag}: {told}");
+        }
     }
-    assert!(until(|| status(&pool) == Status::Idle).await);
+    let entry = || pool.snapshot().servers["probe"].entry_summary[0].clone();
+    assert!(until(|| entry().status == Status::Idle).await);
+    assert_eq!(entry().pid, None);
     assert_eq!(stage.received("initialize"), 1, "nobody asked for another");
     stage.end(pool).await;
 }
@@ -54,6 +60,7 @@ pub(crate) async fn d01_a_loss_after_execution_is_never_repeated(over: Over) {
     let failure = lost.await.unwrap_err();
     assert_eq!(failure.class(), Class::Unknown, "{failure}");
     assert_eq!(failure.attempts(), 1, "{failure}");
+    assert!(failure.may_have_run(), "{failure}");
     assert_eq!(stage.executed("lost"), 1);
     let next = agent.call("w", json!({"tag": "next"})).await.unwrap();
     assert!(next.is_live());
@@ -76,14 +83,18 @@ pub(crate) async fn d02_what_is_harmless_is_repeated_on_a_new_connection(over: O
     let agent = Agent::new(session.acquire(&config).await.unwrap(), stack);
 
     for tool in ["r", "i"] {
-        let once = json!({"tag": tool, "exit_after": 1, "times": 1});
+        let mut once = over.lost_once();
+        once["tag"] = json!(tool);
         let answer = agent.call(tool, once).await.unwrap();
         assert!(answer.is_live(), "{tool}");
         assert_eq!(stage.executed(tool), 2, "{tool}");
 
         let tag = format!("{tool} always");
-        let always = json!({"tag": tag, "exit_after": 1});
+        let mut always = over.lost();
+        always["tag"] = json!(tag);
+        let begun = Instant::now();
         let failure = agent.call(tool, always).await.unwrap_err();
+        assert!(begun.elapsed() < SOON, "{tool}");
         assert_eq!(failure.class(), Class::Unknown, "{tool}: {failure}");
         assert_eq!((failure.attempts(), stage.executed(&tag)), (3, 3), "{tool}");
     }
@@ -110,7 +121,13 @@ pub(crate) async fn d08_a_call_that_waits_for_its_turn_is_sent_once_on_the_next_
 
     assert_eq!(written.await.unwrap().unwrap_err().class(), Class::Unknown);
     assert!(queued.await.unwrap().unwrap().is_live());
-    assert_eq!(sent(&stage, "queued"), 1);
+    for (nth, tag) in ["written", "queued"].into_iter().enumerate() {
+        let came_to = came_to(&stage, tag);
+        assert_eq!(came_to.len(), 1, "{tag}");
+        if over == Over::Stdio {
+            assert_eq!(came_to[0], stage.started()[nth], "{tag}");
+        }
+    }
     assert_eq!(
         (stage.executed("written"), stage.executed("queued")),
         (1, 1)
@@ -144,7 +161,8 @@ pub(crate) async fn d08_a_call_behind_a_stuck_connection_is_sent_once_on_the_nex
     }
     assert_eq!(torn.await.unwrap().unwrap_err().class(), Class::Unknown);
     assert!(queued.await.unwrap().unwrap().is_live());
-    assert_eq!((sent(&stage, "torn"), sent(&stage, "queued")), (0, 1));
+    let came = |tag| came_to(&stage, tag).len();
+    assert_eq!((came("torn"), came("queued")), (0, 1));
     assert_eq!((stage.executed("torn"), stage.executed("queued")), (0, 1));
     stage.end(pool).await;
 }
@@ -175,19 +193,15 @@ pub(crate) async fn a_call_that_cannot_be_written_in_time_was_not_sent(over: Ove
     assert!(large.await.unwrap().unwrap().is_live());
     let next = agent.call("w", json!({"echo": "next"})).await.unwrap();
     assert_eq!(text(&next.value), "next");
-    assert_eq!(sent(&stage, "waits"), 0, "it came all the same");
+    assert!(came_to(&stage, "waits").is_empty(), "it came all the same");
     stage.end(pool).await;
 }
 
-/// How often a call of this tag was received.
-fn sent(stage: &Stage, tag: &str) -> usize {
+/// The processes that received a call of this tag, once for each time.
+fn came_to(stage: &Stage, tag: &str) -> Vec<u32> {
     let events = stage.events();
     let calls = events
         .iter()
         .filter(|event| event.tag.as_deref() == Some(tag));
-    calls.count()
-}
-
-fn status(pool: &steadfast::Pool) -> Status {
-    pool.snapshot().servers["probe"].entry_summary[0].status
+    calls.map(|event| event.pid).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    mem,
     path::{Path, PathBuf},
     sync::Mutex,
     time::Duration,
@@ -16,7 +17,7 @@ use steadfast_tests::probe::{Event, EventKind, Events, Knobs, Ledger};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{SOON, Spy, gone, ms, secs};
+use super::{SOON, Spy, gone, ms, secs, until};
 
 const PROBE: &str = env!("CARGO_BIN_EXE_probe");
 
@@ -27,6 +28,7 @@ static PLACES: Semaphore = Semaphore::const_new(2);
 pub(crate) struct Stage {
     dir: TempDir,
     kept: Mutex<Vec<Box<dyn Any + Send>>>,
+    left: Mutex<Vec<Box<dyn Fn() -> usize + Send + Sync>>>,
     _place: SemaphorePermit<'static>,
 }
 
@@ -38,12 +40,18 @@ impl Stage {
             _place: PLACES.acquire().await.expect("never closed"),
             dir: tempfile::tempdir().expect("a folder"),
             kept: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
     /// Drops this when the stage has ended.
     pub(crate) fn keep(&self, kept: impl Send + 'static) {
         self.kept.lock().unwrap().push(Box::new(kept));
+    }
+
+    /// Of these none is left soon after a pool has been drained.
+    pub(crate) fn none_is_left(&self, left: impl Fn() -> usize + Send + Sync + 'static) {
+        self.left.lock().unwrap().push(Box::new(left));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -135,6 +143,10 @@ impl Stage {
         let entries = snapshot.servers.values().flat_map(|s| &s.entry_summary);
         for entry in entries {
             assert_eq!(entry.in_flight, 0, "a call is pending: {entry:?}");
+        }
+        let counts = mem::take(&mut *self.left.lock().unwrap());
+        for left in counts {
+            assert!(until(|| left() == 0).await, "connections are left");
         }
         self.kept.lock().unwrap().clear();
         let mut pids = self.started();
