@@ -1,13 +1,23 @@
 //! Servers, and what stands before them, that behave as if they meant harm.
 
-use std::error::Error as _;
+use std::{
+    error::Error as _,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use secrecy::SecretString;
 use serde_json::json;
 use steadfast_classify::Class;
-use steadfast_pool::ServerConfig;
+use steadfast_pool::{HttpConnect, ServerConfig};
 
-use crate::support::{Reply, Seen, Server, Step, acquired, answer, call, config, pool, text};
+use crate::support::{
+    Reply, Seen, Server, Step, acquired, answer, call, config, pool, pool_with, text,
+};
 
 #[tokio::test]
 async fn a_404_that_answers_the_call_in_a_session_that_lives_is_no_lost_session() {
@@ -91,6 +101,45 @@ async fn words_of_a_refusal_quote_nothing_that_was_sent() {
             assert!(!told.contains("session-1"), "{told}");
         }
     }
+}
+
+/// Panics when it is asked for the second time.
+#[derive(Debug, Default)]
+struct Panics(AtomicUsize);
+
+impl Resolve for Panics {
+    fn resolve(&self, _: Name) -> Resolving {
+        let nth = self.0.fetch_add(1, Ordering::SeqCst);
+        assert!(nth != 1, "a resolver with a fault");
+        let addresses = [SocketAddr::from(([127, 0, 0, 1], 0))].into_iter();
+        Box::pin(async { Ok(Box::new(addresses) as Addrs) })
+    }
+}
+
+#[tokio::test]
+async fn resolver_that_panics_once_costs_no_connection() {
+    let server = Server::start(|seen| {
+        let about = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "t", "version": "1"}});
+        let body = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": about});
+        // So that what comes next needs another connection.
+        let headers = [
+            ("content-type", "application/json"),
+            ("connection", "close"),
+        ];
+        let reply = Reply::status(200, &headers, &body.to_string()).then(Step::Close);
+        (seen.kind() == "initialize").then_some(reply)
+    })
+    .await;
+    let resolver = Arc::new(Panics::default());
+    let http = HttpConnect::new()
+        .with_client(move |client| client.dns_resolver(Arc::clone(&resolver)).no_proxy());
+    let pool = pool_with(http);
+    let config = ServerConfig::http("s", format!("http://server.test:{}/mcp", server.port()));
+    let lease = acquired(&pool, &config.build().unwrap()).await;
+
+    assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
+    assert_eq!(server.count("tools/call"), 1);
 }
 
 /// A response of these bytes, and the end of the connection.

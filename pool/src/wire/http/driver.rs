@@ -1,9 +1,9 @@
 //! The task that takes a wire's messages, first in first out, and has each carried.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::future::join_all;
+use futures::future::{FutureExt as _, join_all};
 use http::Method;
 use rmcp::model::{ClientNotification, JsonRpcMessage};
 use tokio::{
@@ -104,7 +104,10 @@ impl Driver {
         match notification {
             // Nothing may be sent before the server has taken this.
             Some(ClientNotification::InitializedNotification(_)) => {
-                self.carrier.notice(message, None).await;
+                let sent = self.carrier.notice(message, None);
+                // A panic in what the user brought (a resolver) would end this task, and
+                // with it everything that is carried.
+                let _ = AssertUnwindSafe(sent).catch_unwind().await;
                 self.carrier.ready.notify_one();
             }
             Some(ClientNotification::CancelledNotification(_)) => {

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use super::headers::encode;
 
+/// How many tools are remembered: a server may give them new names with each list.
+const MOST: usize = 10_000;
+
 /// What the tools of one server want in headers, as their schemas said when they were
 /// last listed.
 #[derive(Debug, Default)]
@@ -35,6 +38,9 @@ impl Params {
             if promoted.is_empty() {
                 known.remove(&*tool.name);
             } else {
+                if known.len() >= MOST {
+                    known.clear();
+                }
                 known.insert(tool.name.to_string(), promoted);
             }
         }
@@ -142,5 +148,26 @@ mod tests {
                 ("mcp-param-region", "=?base64?esO8cmljaA==?="),
             ]
         );
+    }
+
+    #[test]
+    fn tools_with_ever_new_names_are_not_all_remembered() {
+        let schema = json!({ "properties": { "a": { "x-mcp-header": "A" } } });
+        let Value::Object(schema) = schema else {
+            unreachable!("it is one")
+        };
+        let schema = std::sync::Arc::new(schema);
+        let params = Params::default();
+        for nth in 0..=MOST {
+            params.learn(&[Tool::new(
+                nth.to_string(),
+                "",
+                std::sync::Arc::clone(&schema),
+            )]);
+        }
+
+        let known = params.0.lock().unwrap();
+        assert!(known.len() <= MOST);
+        assert!(known.contains_key(&MOST.to_string()), "the last is");
     }
 }
