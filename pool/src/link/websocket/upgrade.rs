@@ -25,6 +25,10 @@ use crate::{
 
 const SUBPROTOCOL: HeaderValue = HeaderValue::from_static("mcp");
 
+/// How much may wait to be sent, a message of ours included: a server that pings and does not
+/// read would have its answers kept without end.
+const MAX_UNSENT: usize = 64 * 1024 * 1024;
+
 /// The request that asks for a WebSocket.
 pub(super) struct Upgrade {
     url: Url,
@@ -92,16 +96,21 @@ impl Upgrade {
 
     /// Asks for a WebSocket over `stream`.
     pub(super) async fn perform(self, stream: Box<dyn Bytes>) -> Result<Socket, Failure> {
-        let limits = WebSocketConfig::default()
-            .max_message_size(Some(MAX_MESSAGE))
-            .max_frame_size(Some(MAX_MESSAGE));
-        let upgraded = client_async_with_config(self.request, stream, Some(limits)).await;
+        let upgraded = client_async_with_config(self.request, stream, Some(limits())).await;
         match upgraded {
             Ok((socket, _response)) => Ok(socket),
             Err(Error::Http(response)) => Err(judge(*response, self.hush)),
             Err(error) => Err(not_upgraded(error)),
         }
     }
+}
+
+/// What is held of one connection at most.
+fn limits() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE))
+        .max_write_buffer_size(MAX_UNSENT)
 }
 
 /// The configuration's headers.
@@ -134,5 +143,50 @@ fn judge(response: Response<Option<Vec<u8>>>, hush: Hush) -> Failure {
         failure.with_permanent()
     } else {
         failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::{SinkExt as _, StreamExt as _};
+    use tokio::{
+        io::{AsyncWriteExt as _, duplex},
+        time::timeout,
+    };
+    use tokio_tungstenite::{
+        WebSocketStream,
+        tungstenite::{Message, protocol::Role},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_to_pings_that_are_not_read_are_bounded() {
+        let (ours, mut theirs) = duplex(64 * 1024);
+        let config = Some(limits());
+        let mut socket = WebSocketStream::from_raw_socket(ours, Role::Client, config).await;
+        let ping = [&[0x89, 125][..], &[b'x'; 125]].concat();
+        // An answer is longer than its ping, by the mask.
+        let pings = MAX_UNSENT / ping.len();
+        let flood = async {
+            for _ in 0..pings / 256 {
+                theirs.write_all(&ping.repeat(256)).await.unwrap();
+            }
+            theirs
+        };
+        let read = async { while let Some(Ok(Message::Ping(_))) = socket.next().await {} };
+
+        let theirs = tokio::select! {
+            () = read => panic!("it goes on reading"),
+            theirs = flood => theirs,
+        };
+        let sent = socket.send(Message::text("x".repeat(128 * 1024)));
+        let sent = timeout(Duration::from_secs(3), sent).await;
+        let sent = sent.expect("there is no end to what waits");
+
+        assert!(matches!(sent, Err(Error::WriteBufferFull(_))), "{sent:?}");
+        drop(theirs);
     }
 }
