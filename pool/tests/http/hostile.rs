@@ -7,16 +7,18 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use secrecy::SecretString;
 use serde_json::json;
 use steadfast_classify::Class;
-use steadfast_pool::{HttpConnect, ServerConfig};
+use steadfast_pool::{HttpConnect, ServerConfig, ToolCall};
+use tower::ServiceExt as _;
 
 use crate::support::{
-    Reply, Seen, Server, Step, acquired, answer, call, config, pool, pool_with, text,
+    Reply, Seen, Server, Step, acquired, answer, call, config, pool, pool_with, soon, text,
 };
 
 #[tokio::test]
@@ -140,6 +142,49 @@ async fn resolver_that_panics_once_costs_no_connection() {
 
     assert_eq!(text(&call(&lease, "w").await.unwrap()), "done");
     assert_eq!(server.count("tools/call"), 1);
+}
+
+#[tokio::test]
+async fn server_that_falls_silent_anywhere_is_let_go_of_at_the_end() {
+    for silent in [
+        "initialize",
+        "notifications/initialized",
+        "tools/list",
+        "GET",
+        "tools/call",
+        "DELETE",
+    ] {
+        for drained in [true, false] {
+            let server = Server::start(move |seen| {
+                (seen.kind() == silent).then(|| Reply::new([Step::Hang]))
+            })
+            .await;
+            let pool = pool();
+            let session = pool.session("a");
+            let lease = session.lease(&config(&server)).unwrap();
+            let running = tokio::spawn(lease.oneshot(ToolCall::new("w")));
+            if silent == "DELETE" {
+                server.until("tools/call", 1).await;
+            } else {
+                server.until(silent, 1).await;
+            }
+
+            if drained {
+                soon(pool.drain_all(Duration::from_secs(1))).await;
+            } else {
+                drop((session, pool));
+            }
+
+            let ended = soon(running).await.unwrap();
+            if silent == "initialize" || silent == "tools/call" {
+                assert!(ended.is_err(), "{silent}: {ended:?}");
+            }
+            for hung in server.of(silent) {
+                soon(server.until_left(hung.connection)).await;
+            }
+            assert!(server.count("tools/call") <= 1, "{silent}");
+        }
+    }
 }
 
 /// A response of these bytes, and the end of the connection.
