@@ -56,8 +56,8 @@ impl Question {
         handler: Arc<dyn AskHandler>,
         asking: Asking,
     ) -> Result<Reply, ErrorData> {
-        let offers = handler.offers();
         let ask = async move {
+            let offers = handler.offers();
             match self {
                 Self::Elicit(question) => {
                     let offered = match question {
@@ -93,6 +93,54 @@ impl Reply {
         match self {
             Self::Elicited(result) => serde_json::to_value(result),
             Self::Sampled(result) => serde_json::to_value(result),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+    use serde_json::json;
+
+    use super::*;
+    use crate::Offers;
+
+    /// Panics where it is told to.
+    struct Faulty {
+        offers: bool,
+    }
+
+    impl AskHandler for Faulty {
+        fn offers(&self) -> Offers {
+            assert!(!self.offers, "a handler with a fault");
+            Offers::none().with_forms()
+        }
+
+        fn elicit<'a>(
+            &'a self,
+            _: Asking,
+            _: ElicitRequestParams,
+        ) -> BoxFuture<'a, Result<ElicitResult, ErrorData>> {
+            panic!("a handler with a fault");
+        }
+    }
+
+    #[tokio::test]
+    async fn handler_that_panics_has_answered() {
+        for offers in [true, false] {
+            let asked = json!({"message": "?", "requestedSchema": {"type": "object",
+                "properties": {}}});
+            let question = Question::Elicit(serde_json::from_value(asked).unwrap());
+            let asking = Asking {
+                session: "a".into(),
+                server: "s".into(),
+                tool: None,
+            };
+
+            let answer = question.put_to(Arc::new(Faulty { offers }), asking).await;
+
+            let error = answer.map(|_| ()).unwrap_err();
+            assert_eq!(error.code.0, -32603, "{offers}");
         }
     }
 }
