@@ -17,38 +17,6 @@ use crate::{
 const WIDE: &str = "é, €, 語, 😀";
 
 #[tokio::test]
-async fn m01_frames_that_are_no_message_are_skipped_and_not_answered_websocket() {
-    let stage = Stage::enter().await;
-    let (pool, spy) = stage.spied_pool();
-    let session = pool.session("a");
-    let noisy = json!({"wire": {
-        "junk_first": ["Welcome!", "{\"listening\": \"on a socket\"}"],
-        "junk_between": "DEBUG one message",
-        "junk_echo": "> got a message",
-    }});
-    let config = Over::WebSocket.server(&stage, &noisy).await;
-    let agent = Agent::new(session.acquire(&config).await.unwrap(), quick());
-
-    for number in 0..20 {
-        let answer = agent.call("w", json!({"echo": number})).await.unwrap();
-        assert_eq!(text(&answer.value), number.to_string());
-    }
-
-    // As over a pipe: the handshake is a request and a notice, and four lists are asked for.
-    let (received, answered) = (6 + 20, 5 + 20);
-    let junk = 2 + received + answered;
-    assert!(
-        until(|| spy.count("junk") == junk).await,
-        "{}",
-        spy.count("junk")
-    );
-    let kinds: Vec<_> = stage.events().into_iter().map(|event| event.kind).collect();
-    let told = |kind| kinds.iter().filter(|seen| **seen == kind).count();
-    assert_eq!(told(EventKind::Reply) + told(EventKind::Unreadable), 0);
-    stage.end(pool).await;
-}
-
-#[tokio::test]
 async fn m03_every_kind_of_frame_that_holds_a_message_is_read_websocket() {
     for websocket in [
         json!({"binary": true}),

@@ -3,46 +3,12 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 use steadfast::pool::Status;
-use steadfast_tests::probe::{Event, EventKind};
+use steadfast_tests::probe::Event;
 
 use crate::support::{Agent, Stage, quick, text, until, wait_unseen};
 
 /// Texts around the sizes of pipes and of their buffers.
 const SIZES: [usize; 7] = [4095, 4096, 4097, 65_535, 65_536, 65_537, 1 << 20];
-
-#[tokio::test]
-async fn m01_lines_that_are_no_message_are_skipped_and_not_answered_stdio() {
-    let stage = Stage::enter().await;
-    let (pool, spy) = stage.spied_pool();
-    let session = pool.session("a");
-    let noisy = json!({"wire": {
-        "junk_first": ["Welcome!", "{\"listening\": \"on stdio\"}"],
-        "junk_between": "DEBUG one message",
-        "junk_echo": "> got a line",
-    }});
-    let lease = session.acquire(&stage.server(&noisy)).await.unwrap();
-    let agent = Agent::new(lease, quick());
-
-    for number in 0..20 {
-        let answer = agent.call("w", json!({"echo": number})).await.unwrap();
-        assert_eq!(text(&answer.value), number.to_string());
-    }
-
-    // The handshake is a request and a notice; then tools, prompts, resources and their
-    // templates are listed.
-    let (received, answered) = (6 + 20, 5 + 20);
-    let junk = 2 + received + answered;
-    assert!(
-        until(|| spy.count("junk") == junk).await,
-        "{}",
-        spy.count("junk")
-    );
-    let lines: Vec<_> = stage.events().into_iter().map(|event| event.kind).collect();
-    let told = |kind| lines.iter().filter(|seen| **seen == kind).count() as u64;
-    assert_eq!(told(EventKind::Request) + told(EventKind::Notice), received);
-    assert_eq!(told(EventKind::Reply) + told(EventKind::Unreadable), 0);
-    stage.end(pool).await;
-}
 
 #[tokio::test]
 async fn m03_bad_bytes_cost_at_most_the_characters_they_stand_for_stdio() {

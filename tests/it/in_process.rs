@@ -21,7 +21,7 @@ use steadfast::{Class, Phase, Pool, ServerConfig, pool::Status, timeout};
 use tokio::{io::DuplexStream, time::Instant};
 
 use crate::{
-    over::{Over, cancels, limits, losses, over, tasks},
+    over::{Over, cancels, limits, losses, noise, over, tasks},
     support::{Agent, Stage, ms, pool_settings, quick, secs, text, until},
 };
 
@@ -51,6 +51,8 @@ over! {
         => losses::d08_a_call_behind_a_stuck_connection_is_sent_once_on_the_next;
     a_call_that_cannot_be_written_in_time_was_not_sent_in_process
         => losses::a_call_that_cannot_be_written_in_time_was_not_sent;
+    m01_lines_that_are_no_message_are_skipped_and_not_answered_in_process
+        => noise::m01_what_is_no_message_is_skipped_and_not_answered;
     n01_a_call_that_is_given_up_is_cancelled_once_in_process
         => cancels::n01_a_call_that_is_given_up_is_cancelled_once;
     n01_each_of_fifty_calls_dropped_at_once_is_cancelled_in_process

@@ -1,6 +1,6 @@
 //! The cases that are the same over every transport, with a server that is a process.
 
-use crate::over::{Over, cancels, limits, losses, over, tasks};
+use crate::over::{Over, cancels, limits, losses, noise, over, tasks};
 
 over! {
     Over::Stdio;
@@ -26,6 +26,8 @@ over! {
         => losses::d08_a_call_that_waits_for_its_turn_is_sent_once_on_the_next_connection;
     a_call_that_cannot_be_written_in_time_was_not_sent_stdio
         => losses::a_call_that_cannot_be_written_in_time_was_not_sent;
+    m01_lines_that_are_no_message_are_skipped_and_not_answered_stdio
+        => noise::m01_what_is_no_message_is_skipped_and_not_answered;
     n01_a_call_that_is_given_up_is_cancelled_once_stdio
         => cancels::n01_a_call_that_is_given_up_is_cancelled_once;
     n01_each_of_fifty_calls_dropped_at_once_is_cancelled_stdio

@@ -4,7 +4,7 @@ use serde_json::json;
 use steadfast::{Pool, ServerConfig, pool::Status};
 
 use crate::{
-    over::{Listening, Over, cancels, limits, listen, losses, over, tasks},
+    over::{Listening, Over, cancels, limits, listen, losses, noise, over, tasks},
     support::{Agent, Stage, quick, until},
 };
 
@@ -34,6 +34,8 @@ over! {
         => losses::d08_a_call_behind_a_stuck_connection_is_sent_once_on_the_next;
     a_call_that_cannot_be_written_in_time_was_not_sent_websocket
         => losses::a_call_that_cannot_be_written_in_time_was_not_sent;
+    m01_frames_that_are_no_message_are_skipped_and_not_answered_websocket
+        => noise::m01_what_is_no_message_is_skipped_and_not_answered;
     n01_a_call_that_is_given_up_is_cancelled_once_websocket
         => cancels::n01_a_call_that_is_given_up_is_cancelled_once;
     n01_each_of_fifty_calls_dropped_at_once_is_cancelled_websocket

@@ -4,6 +4,7 @@ pub(crate) mod cancels;
 pub(crate) mod limits;
 mod listening;
 pub(crate) mod losses;
+pub(crate) mod noise;
 pub(crate) mod tasks;
 
 use std::sync::Arc;
