@@ -3,6 +3,8 @@
 use std::{error::Error, fmt, time::Duration};
 
 use http::{HeaderMap, StatusCode, header::WWW_AUTHENTICATE};
+#[cfg(feature = "http")]
+use rmcp::model::ErrorCode;
 use rmcp::model::{ErrorData, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
@@ -126,6 +128,13 @@ impl Refusal {
     pub(crate) fn answers(&self, id: &RequestId) -> bool {
         let rpc = self.rpc();
         rpc.is_some_and(|rpc| serde_json::to_value(id).is_ok_and(|id| id == rpc.id))
+    }
+
+    /// Whether it answers the request with this id by saying that there is no such method.
+    #[cfg(feature = "http")]
+    pub(crate) fn lacks_method(&self, id: &RequestId) -> bool {
+        let rpc = self.rpc().filter(|_| self.answers(id));
+        rpc.is_some_and(|rpc| rpc.error.code == ErrorCode::METHOD_NOT_FOUND)
     }
 
     fn rpc(&self) -> Option<RpcError> {

@@ -64,6 +64,30 @@ async fn a_404_that_answers_the_call_in_a_session_that_is_gone_begins_another() 
 }
 
 #[tokio::test]
+async fn server_that_knows_no_pings_has_not_forgotten_the_session() {
+    for status in [400, 404] {
+        let server = Server::start(move |seen| {
+            let code = match seen.tool() {
+                Some("w") => -32000,
+                _ if seen.kind() == "ping" => -32601,
+                _ => return None,
+            };
+            let error = json!({"jsonrpc": "2.0", "id": seen.body["id"],
+                "error": {"code": code, "message": "no"}});
+            Some(Reply::status(status, &[], &error.to_string()))
+        })
+        .await;
+        let pool = pool();
+        let lease = acquired(&pool, &config(&server)).await;
+
+        let failure = call(&lease, "w").await.unwrap_err();
+
+        assert_eq!(failure.class(), Class::Answered, "{failure}");
+        assert_eq!(server.count("initialize"), 1, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn words_of_a_refusal_quote_nothing_that_was_sent() {
     for status in [400, 401, 404, 500, 503] {
         let server = Server::start(move |seen| {

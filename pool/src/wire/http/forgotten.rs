@@ -8,8 +8,8 @@ use rmcp::model::{ClientRequest, JsonRpcMessage, NumberOrString, PingRequest, Re
 use tokio::time::timeout;
 
 use super::{
-    super::refused::Refusal,
-    answer::drain,
+    super::{Hush, refused::Refusal},
+    answer::read_error,
     carrier::Carrier,
     headers,
     send::{Outbound, Payload},
@@ -52,7 +52,7 @@ impl Carrier {
     async fn ping(&self) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let id: RequestId = NumberOrString::String(ID.into());
-        let message = JsonRpcMessage::request(ping, id);
+        let message = JsonRpcMessage::request(ping, id.clone());
         let Ok(bytes) = serde_json::to_vec(&message) else {
             return false;
         };
@@ -64,8 +64,17 @@ impl Carrier {
         let Ok(response) = sent.await else {
             return false;
         };
-        let status = response.status();
-        drain(response).await;
-        matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+        let refusal = Refusal {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: read_error(response).await,
+            hush: Hush::default(),
+        };
+        let refused = matches!(
+            refusal.status,
+            StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST
+        );
+        // Whoever knows no pings says so in a session that lives.
+        refused && !refusal.lacks_method(&id)
     }
 }
