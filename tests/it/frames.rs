@@ -3,15 +3,16 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use steadfast::{
-    Class, Pool, ServerConfig,
+    Class, Pool,
     pool::{Lost, Status},
 };
 use steadfast_tests::probe::EventKind;
 use tokio::time::Instant;
 
 use crate::{
-    over::{Listening, Over, listen},
+    over::{Over, listen},
     support::{Agent, Stage, ms, pool_settings, quick, secs, signal, text, until},
+    websocket::{config, status},
 };
 
 const WIDE: &str = "é, €, 語, 😀";
@@ -304,13 +305,4 @@ async fn lost(arguments: Value, why: &str) {
     assert_eq!(text(&answer.value), "fine");
     assert_eq!(stage.received("initialize"), 2);
     stage.end(pool).await;
-}
-
-fn config(probe: &Listening) -> ServerConfig {
-    let config = ServerConfig::websocket("probe", probe.url());
-    config.trust(true).build().unwrap()
-}
-
-fn status(pool: &Pool) -> Status {
-    pool.snapshot().servers["probe"].entry_summary[0].status
 }

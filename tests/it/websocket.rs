@@ -78,11 +78,11 @@ async fn a04_a_server_killed_while_idle_is_replaced_for_the_next_call_websocket(
     stage.end(pool).await;
 }
 
-fn config(probe: &Listening) -> ServerConfig {
+pub(crate) fn config(probe: &Listening) -> ServerConfig {
     let config = ServerConfig::websocket("probe", probe.url());
     config.trust(true).build().unwrap()
 }
 
-fn status(pool: &Pool) -> Status {
+pub(crate) fn status(pool: &Pool) -> Status {
     pool.snapshot().servers["probe"].entry_summary[0].status
 }
