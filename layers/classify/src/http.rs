@@ -76,6 +76,27 @@ where
     })
 }
 
+/// Statuses by which a server says that it did not get as far as running the request.
+/// Redirects that are not followed belong to them, but for 303, by which a server says
+/// where to look for what came of a POST that it ran (RFC 9110, section 15.4.4), and 302,
+/// which many use for that.
+#[must_use]
+pub const fn is_refused_unread(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        300 | 301
+            | 304..=308
+            | 400..=407
+            | 411
+            | 413..=415
+            | 417
+            | 421
+            | 426
+            | 428
+            | 431
+    )
+}
+
 /// How long a `Retry-After` header asks to wait from now, in either of its forms:
 /// seconds, or an HTTP date (RFC 9110, section 10.2.3). `None` if there is no header or
 /// it cannot be read; zero for a date that has passed.

@@ -67,7 +67,8 @@ fn rows() -> Vec<(HttpError, Class, bool)> {
         (status(500, None), Unknown, true),
         (status(502, None), Unknown, true),
         (status(504, None), Unknown, true),
-        (status(418, None), Answered, false),
+        (status(415, None), Answered, false),
+        (status(409, None), Answered, true),
         (
             StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge())),
             Answered,
@@ -85,7 +86,8 @@ fn rows() -> Vec<(HttpError, Class, bool)> {
             false,
         ),
         (told("HTTP 404 Not Found: gone"), Answered, false),
-        (told("HTTP 302 Found: "), Answered, false),
+        (told("HTTP 301 Moved: "), Answered, false),
+        (told("HTTP 303 See Other: "), Answered, true),
         (told("could not parse JSON response"), Unknown, true),
         (
             StreamableHttpError::UnexpectedContentType(Some("text/html".into())),

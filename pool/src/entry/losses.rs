@@ -22,6 +22,10 @@ pub struct Respawn {
     pub healthy_after: Duration,
 }
 
+/// The longest pause that a server can ask for. What is more than that is a mistake, and
+/// nobody would notice when it is mended.
+const MAX_ASKED: Duration = Duration::from_secs(60 * 60);
+
 /// The losses of one server in a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Losses {
@@ -96,7 +100,8 @@ impl Losses {
                 .unwrap_or(&self.rules.cooldown),
         };
         self.last = Some(now);
-        let pause = pause.max(retry_after.unwrap_or_default());
+        let asked = retry_after.unwrap_or_default().min(MAX_ASKED);
+        let pause = pause.max(asked);
         self.not_before = Some(after(now, pause));
     }
 
@@ -180,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn pause_that_is_never_over_is_no_reason_for_none() {
+    fn pause_that_is_never_over_ends_after_an_hour() {
         let now = Instant::now();
         let mut losses = Losses::new(Respawn::local());
         losses.note(now, None, Some(Duration::MAX));
-        assert!(losses.wait(now) > Some(Duration::from_secs(1_000_000)));
+        assert_eq!(losses.wait(now), Some(MAX_ASKED));
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use steadfast_classify::{
     Class, Failure,
-    http::retry_after,
+    http::{is_refused_unread, retry_after},
     mcp::{ServerError, server_failure},
 };
 
@@ -176,31 +176,6 @@ pub(super) fn challenge(headers: &HeaderMap) -> Option<String> {
         .filter_map(|value| value.to_str().ok())
         .collect();
     (!challenges.is_empty()).then(|| challenges.join(", "))
-}
-
-/// Statuses by which a server says that it did not get as far as running the request.
-/// Redirects that are not followed belong to them.
-fn is_refused_unread(status: StatusCode) -> bool {
-    status.is_redirection()
-        || matches!(
-            status.as_u16(),
-            400 | 401
-                | 402
-                | 403
-                | 404
-                | 405
-                | 406
-                | 407
-                | 411
-                | 413
-                | 414
-                | 415
-                | 417
-                | 421
-                | 426
-                | 428
-                | 431
-        )
 }
 
 /// The first words of a body that is text for people.

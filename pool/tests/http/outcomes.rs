@@ -178,7 +178,9 @@ async fn other_refusals_are_answers() {
     for (status, ran) in [
         (403, false),
         (405, false),
-        (302, false),
+        (301, false),
+        (302, true),
+        (303, true),
         (409, true),
         (422, true),
     ] {

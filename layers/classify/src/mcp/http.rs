@@ -5,9 +5,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use http::StatusCode;
 use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 
-use crate::{Class, Failure, Phase, http::parse_retry_after};
+use crate::{
+    Class, Failure, Phase,
+    http::{is_refused_unread, parse_retry_after},
+};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -56,8 +60,7 @@ where
 fn status_failure(error: &HttpStatusError) -> Failure {
     let failure = match error.status {
         429 => Failure::new(Class::Overloaded),
-        300..=499 => refused(),
-        _ => Failure::new(Class::Unknown),
+        status => by_status(status),
     };
     match error.retry_after.as_deref().and_then(wait) {
         Some(wait) => failure.with_retry_after(wait),
@@ -73,11 +76,19 @@ fn told(text: &str) -> Failure {
         .and_then(|rest| rest.split(' ').next())
         .and_then(|code| code.trim_end_matches(':').parse::<u16>().ok());
     match status {
-        Some(status @ 300..=499) => refused().with_source(format!("HTTP status {status}")),
-        Some(status) => Failure::new(Class::Unknown).with_source(format!("HTTP status {status}")),
+        Some(status) => by_status(status).with_source(format!("HTTP status {status}")),
         None => {
             Failure::new(Class::Unknown).with_source("the answer is no message of the protocol")
         }
+    }
+}
+
+fn by_status(status: u16) -> Failure {
+    match StatusCode::from_u16(status) {
+        Ok(code) if (300..500).contains(&status) => {
+            Failure::new(Class::Answered).with_may_have_run(!is_refused_unread(code))
+        }
+        _ => Failure::new(Class::Unknown),
     }
 }
 
